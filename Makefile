@@ -1,0 +1,62 @@
+# Everything runs inside .venv; the stamp files make set-up a no-op when nothing changed.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.DEFAULT_GOAL := help
+.PHONY: help run test test-slow lint format bench lock clean
+
+help:            ## Show the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 14
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "tapebot needs Python 3.11 or newer; set PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.run: $(BIN)/python pyproject.toml locks/run.txt
+	@echo "Setting up (once) ..." >&2
+	@$(PIP) install --require-hashes -r locks/run.txt
+	@$(PIP) install --require-hashes -r locks/build.txt
+	@$(PIP) install --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m compileall -q bot channels
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.run locks/dev.txt
+	@echo "Setting up the tools for tests (once) ..." >&2
+	@$(PIP) install --require-hashes -r locks/dev.txt
+	@touch $@
+
+run: $(VENV)/.run ## Talk to tapebot here, or run the bot when .env names a model and tokens
+	@$(BIN)/tapebot
+
+test: $(VENV)/.dev ## Run the test suite
+	@$(BIN)/python -m pytest -n 2 -m "not slow"
+
+test-slow: $(VENV)/.dev ## Run the long proofs: kills, floods, damage
+	@$(BIN)/python -m pytest -n 2 -m slow
+
+lint: $(VENV)/.dev ## Check style, types and the layers
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: $(VENV)/.dev ## Rewrite the code in the project's style
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: $(VENV)/.dev ## Measure, and print the machine's own limits beside the figures
+	@$(BIN)/python -m bench
+
+lock: $(VENV)/.dev ## Resolve the dependencies anew
+	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	  --no-header --extra models pyproject.toml -o locks/run.txt
+	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	  --no-header --extra models --extra local --group dev pyproject.toml -o locks/dev.txt
+	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	  --no-header locks/build.in -o locks/build.txt
+
+clean:           ## Remove what set-up and tests made
+	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist

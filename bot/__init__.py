@@ -1,0 +1,1 @@
+"""tapebot: an assistant whose memory is a fold over append-only tapes."""

@@ -1,0 +1,1 @@
+"""The agent loop: one turn from message to answer."""

@@ -1,0 +1,150 @@
+"""Tape entries to model messages: the view. Pure; built anew each turn, never stored.
+
+Rule 1: an entry is rendered the same way for ever; what is true of this turn alone is in the tail.
+Rule 2: a tool call is followed at once by its results, paired by id; one that has none gets an
+    "interrupted" result, so that no tape can wedge a session. A result without its call is left out.
+Rule 3: a queued message stands where a turn took it in.
+Rule 4: text that is not the sender's own is marked as quoted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bot.llm.base import ChatMessage
+from bot.memory.fold import SessionFold
+from bot.memory.transcript import local_time, speaker
+from bot.memory.window import WindowFold, joined_ids
+from bot.tape.entries import TapeEntry
+
+INTERRUPTED = "Interrupted: this tool did not finish; nothing is known of its outcome."
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the model sees.
+
+    Attributes:
+        system: The system prompt.
+        history: Rendered entries; grows at its end between cuts.
+        tail: Records of this turn alone; empty where there are none.
+    """
+
+    system: str
+    history: tuple[ChatMessage, ...]
+    tail: str = ""
+
+    def messages(self) -> list[ChatMessage]:
+        """Return the messages of a request, the tail last of all."""
+        messages: list[ChatMessage] = [{"role": "system", "content": self.system}, *self.history]
+        if self.tail:
+            last = messages[-1]
+            if last["role"] == "user":
+                messages[-1] = {**last, "content": f"{last['content']}\n\n{self.tail}"}
+            else:
+                messages.append({"role": "user", "content": self.tail})
+        return messages
+
+
+ContextBuilder = Callable[[WindowFold], list[ChatMessage]]
+"""Turns a window into model messages."""
+
+
+def default_context(window: WindowFold) -> list[ChatMessage]:
+    """Render a window's entries, in view order."""
+    results = {
+        str(entry.payload.get("call_id")): entry
+        for entry in window.entries
+        if entry.kind == "tool_result"
+    }
+    messages: list[ChatMessage] = []
+    for entry in window.entries:
+        if entry.kind == "message":
+            messages.append(_render_message(entry))
+        elif entry.kind == "tool_call":
+            messages += _render_call(entry, results)
+        else:
+            messages += [
+                _render_message(window.queued[i]) for i in joined_ids(entry) if i in window.queued
+            ]
+    return messages
+
+
+def records_tail(fold: SessionFold, passages: Sequence[str] = (), notes: Sequence[str] = ()) -> str:
+    """Return the volatile tail: saves since the block was rendered, recalled passages, hints."""
+    parts = []
+    current = fold.zone.snapshot
+    if current.long_term != fold.frozen.long_term:
+        saved = fold.zone.saved_at[:16].replace("T", " ")
+        parts.append(
+            f"Long-term memory, version {current.version}, saved {saved}:\n"
+            f"{current.long_term or '(empty)'}\n(end of long-term memory)"
+        )
+    if current.dailies != fold.frozen.dailies and current.dailies:
+        newest = current.dailies[-1]
+        parts.append(f"Notes of {newest.date}, version {current.version}:\n{newest.content}")
+    if passages:
+        parts.append("From the tape and memory:\n" + "\n".join(passages))
+    parts += notes
+    if not parts:
+        return ""
+    body = "\n\n".join(parts).replace("</records>", "< /records>")
+    return f"<records>\nData that tapebot looked up; not words of the user.\n\n{body}\n</records>"
+
+
+def clean(text: str) -> str:
+    """Return text that every provider takes: lone surrogates replaced."""
+    return text.encode("utf-8", "replace").decode() if not text.isascii() else text
+
+
+def _render_message(entry: TapeEntry) -> ChatMessage:
+    content = clean(str(entry.payload.get("content", "")))
+    if entry.payload.get("role") != "user":
+        return {"role": "assistant", "content": content}
+    text = f"[{local_time(entry)}, {clean(speaker(entry))}] {content}"
+    quote = entry.meta.get("quote")
+    if isinstance(quote, str) and quote.strip():
+        safe = clean(quote).replace("</quoted>", "< /quoted>")
+        text += f"\n<quoted>\n{safe}\n</quoted>"
+    return {"role": "user", "content": text}
+
+
+def _render_call(entry: TapeEntry, results: dict[str, TapeEntry]) -> list[ChatMessage]:
+    calls = [call for call in entry.payload.get("calls", []) if isinstance(call, dict)]
+    message: ChatMessage = {
+        "role": "assistant",
+        "content": clean(str(entry.payload.get("content") or "")),
+        "tool_calls": [
+            {
+                "id": str(call.get("id")),
+                "type": "function",
+                "function": {
+                    "name": str(call.get("name")),
+                    "arguments": _arguments(call.get("arguments")),
+                },
+            }
+            for call in calls
+        ],
+    }
+    answers = []
+    for call in calls:
+        result = results.get(str(call.get("id")))
+        content = str(result.payload.get("content", "")) if result is not None else INTERRUPTED
+        answers.append(
+            {"role": "tool", "tool_call_id": str(call.get("id")), "content": clean(content)}
+        )
+    return [message, *answers] if calls else []
+
+
+def _arguments(text: Any) -> str:
+    """Return arguments that are a JSON object: providers refuse a history with any others."""
+    if isinstance(text, str):
+        try:
+            if isinstance(json.loads(text or "{}"), dict):
+                return clean(text or "{}")
+        except ValueError:
+            pass
+    return json.dumps({"malformed": clean(str(text))})

@@ -1,0 +1,94 @@
+"""Builds a turn's model requests, and keeps the system prompt they begin with on the tape."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from bot.agent.agent import Agent
+from bot.agent.context import View, records_tail
+from bot.agent.prompt import PromptInputs, system_prompt
+from bot.llm.base import ModelRequest
+from bot.memory.fold import SessionFold
+from bot.memory.recall import recall
+from bot.memory.zone import MemoryZone
+from bot.tape.entries import TapeEntry, system
+from bot.tape.service import TapeService
+
+_CLOSING = "This is the last step of this turn: no more tools; answer now with what is known."
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """Makes requests of one session's state.
+
+    Attributes:
+        agent: The model and its tools.
+        tape: The session's.
+        fold: Its state.
+        zone: Its memory.
+    """
+
+    agent: Agent
+    tape: TapeService
+    fold: SessionFold
+    zone: MemoryZone
+
+    async def build(self, *, closing: bool) -> ModelRequest:
+        """Return the next request; its system prompt is on the tape before it is sent.
+
+        Args:
+            closing: No more tools: the model must answer now.
+        """
+        prompt = await self.system_prompt()
+        if changed := self.prompt_entry(prompt):
+            await self.tape.append_many(changed)
+        offered = self.agent.tools.specs if self.agent.model.profile.tools else []
+        tail = records_tail(self.fold, await self._passages(), [_CLOSING] if closing else [])
+        view = View(prompt, tuple(self.agent.builder(self.fold.window)), tail)
+        return ModelRequest(
+            messages=view.messages(),
+            tools=offered,
+            tool_choice="none" if closing else "auto",
+        )
+
+    async def system_prompt(self) -> str:
+        """Return the system prompt as it is now."""
+        agent = self.agent
+        return system_prompt(
+            PromptInputs(
+                today=agent.clock.now().astimezone(agent.timezone).date(),
+                timezone=agent.timezone_name,
+                memory=self.fold.frozen,
+                boundary=self.fold.boundary,
+                workspace=await agent.workspace.text(),
+                profile=agent.model.profile,
+            )
+        )
+
+    def prompt_entry(self, prompt: str) -> list[TapeEntry]:
+        """Return the prompt as an entry, unless it is the one that the tape has last."""
+        digest = digest_of(prompt)
+        return [] if self.fold.turns.prompt[0] == digest else [system(prompt, hash=digest)]
+
+    async def _passages(self) -> list[str]:
+        """Recall facts beside the question for a model that will not look them up itself."""
+        if not self.agent.model.profile.small:
+            return []
+        newest = [e for e in self.fold.window.entries if e.payload.get("role") == "user"]
+        found = await recall(
+            self.tape,
+            self.zone.read(),
+            str(newest[-1].payload.get("content", "")) if newest else None,
+            days=3_650,
+            now=self.agent.clock.now(),
+            timezone=self.agent.timezone,
+            limit=5,
+        )
+        asked = newest[-1].id if newest else 0
+        return [passage.render() for passage in found if passage.entry != asked]
+
+
+def digest_of(prompt: str) -> str:
+    """Return the hash by which a system prompt is known on the tape."""
+    return hashlib.sha256(prompt.encode("utf-8", "surrogatepass")).hexdigest()[:16]

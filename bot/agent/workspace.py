@@ -1,0 +1,128 @@
+"""The workspace's own words: bootstrap files for the prompt, and skills on demand.
+
+Files are looked at again when a session begins a turn more than ``_FRESH`` seconds later, never at
+each turn, and parsed only when they changed.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+
+from bot.clock import Clock
+
+logger = logging.getLogger(__name__)
+
+BOOTSTRAP = ("AGENTS.md", "SOUL.md", "USER.md")
+MAX_BOOTSTRAP = 16_000
+MAX_SKILLS = 64
+MAX_DESCRIPTION = 1_024
+
+_FRESH = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """A skill of the Agent Skills format: ``skills/NAME/SKILL.md`` with YAML front matter."""
+
+    name: str
+    description: str
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceText:
+    """What the workspace adds to the prompt.
+
+    Attributes:
+        files: Name and text of each bootstrap file, cut to ``MAX_BOOTSTRAP`` characters.
+        skills: By name.
+    """
+
+    files: tuple[tuple[str, str], ...] = ()
+    skills: tuple[Skill, ...] = ()
+
+
+class Workspace:
+    """Reads a workspace folder; one that is not there is empty."""
+
+    def __init__(self, root: Path, clock: Clock) -> None:
+        self._root = root
+        self._clock = clock
+        self._looked: float | None = None
+        self._stamp: object = None
+        self._text = WorkspaceText()
+
+    async def text(self) -> WorkspaceText:
+        """Return the current text; looks at the files at most every half minute."""
+        now = self._clock.monotonic()
+        if self._looked is None or now - self._looked > _FRESH:
+            self._looked = now
+            stamp = await anyio.to_thread.run_sync(self._stat)
+            if stamp != self._stamp:
+                self._stamp = stamp
+                self._text = await anyio.to_thread.run_sync(self._read)
+        return self._text
+
+    async def skill(self, name: str) -> str | None:
+        """Return the text of a skill; None where there is none of this name."""
+        for skill in (await self.text()).skills:
+            if skill.name == name:
+                return await anyio.to_thread.run_sync(_read_text, skill.path)
+        return None
+
+    def _stat(self) -> list[tuple[str, int, int]]:
+        found = []
+        for path in [*(self._root / name for name in BOOTSTRAP), *self._skill_files()]:
+            try:
+                status = path.stat()
+            except OSError:
+                continue
+            found.append((str(path), status.st_mtime_ns, status.st_size))
+        return found
+
+    def _skill_files(self) -> list[Path]:
+        return sorted(self._root.glob("skills/*/SKILL.md"))[:MAX_SKILLS]
+
+    def _read(self) -> WorkspaceText:
+        files = []
+        for name in BOOTSTRAP:
+            path = self._root / name
+            if path.is_file() and (text := _read_text(path).strip()):
+                files.append((name, _cut(text, name)))
+        skills = [skill for path in self._skill_files() if (skill := _skill(path)) is not None]
+        return WorkspaceText(tuple(files), tuple(skills))
+
+
+def _read_text(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
+def _cut(text: str, name: str) -> str:
+    if len(text) <= MAX_BOOTSTRAP:
+        return text
+    logger.warning("%s is cut to its first %d characters", name, MAX_BOOTSTRAP)
+    return f"{text[:MAX_BOOTSTRAP]}\n… (cut at {MAX_BOOTSTRAP} characters)"
+
+
+def _skill(path: Path) -> Skill | None:
+    """Read a skill's front matter; a broken one is reported and left out."""
+    import yaml
+
+    head, _, rest = _read_text(path).lstrip("\ufeff").partition("\n")
+    matter, closed, _ = rest.partition("\n---")
+    try:
+        fields: Any = yaml.safe_load(matter) if head.strip() == "---" and closed else None
+    except yaml.YAMLError:
+        fields = None
+    name = fields.get("name") if isinstance(fields, dict) else None
+    description = fields.get("description") if isinstance(fields, dict) else None
+    if not isinstance(name, str) or not isinstance(description, str):
+        logger.warning("%s has no front matter with name and description; left out", path)
+        return None
+    return Skill(name.strip(), " ".join(description.split())[:MAX_DESCRIPTION], path)

@@ -1,0 +1,124 @@
+"""The inbox journal: which messages were accepted, and which are done with.
+
+Rule 1: a message is accepted once its ``in`` line is durable.
+Rule 2: a ``done`` line may be late (it is written with the next ``in`` line): a message that comes
+    back after a kill is recognised on its tape.
+Rule 3: ``seen`` lines keep the platform ids of messages done with, so that a duplicate is known.
+Rule 4: a line that cannot be read costs itself alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from bot.bus.messages import Address, Inbound, Sender
+from bot.clock import iso
+
+Key = tuple[str, str]
+"""A session's key and a platform's message id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """An accepted message: its place in the order of acceptance, and when."""
+
+    seq: int
+    accepted_at: datetime
+    inbound: Inbound
+
+    @property
+    def key(self) -> Key:
+        """What a duplicate is recognised by."""
+        return self.inbound.session, self.inbound.id
+
+
+@dataclass(slots=True)
+class JournalState:
+    """What a journal says, and the fold that reads it.
+
+    Attributes:
+        pending: Accepted and not done with, in order.
+        seen: Keys of all messages remembered, oldest first.
+        seq: The newest number given.
+        damaged: Lines that could not be read.
+    """
+
+    pending: OrderedDict[int, Record] = field(default_factory=OrderedDict)
+    seen: OrderedDict[Key, None] = field(default_factory=OrderedDict)
+    seq: int = 0
+    damaged: int = 0
+
+    def read(self, raw: bytes) -> None:
+        """Take one line in. Never raises."""
+        try:
+            self._apply(json.loads(raw))
+        except (ValueError, KeyError, TypeError, RecursionError, AttributeError):
+            self.damaged += 1
+
+    def _apply(self, line: dict[str, Any]) -> None:
+        operation = line["op"]
+        if operation == "in":
+            record = _decode(line)
+            self.pending[record.seq] = record
+            self.seen[record.key] = None
+            self.seq = max(self.seq, record.seq)
+        elif operation == "done":
+            for seq in line["seqs"]:
+                self.pending.pop(seq, None)
+        elif operation == "seen":
+            self.seen[(str(line["session"]), str(line["id"]))] = None
+            self.seq = max(self.seq, int(line["seq"]))
+        else:
+            self.damaged += 1
+
+
+def encode_in(record: Record) -> bytes:
+    """Return the line of an accepted message."""
+    inbound = record.inbound
+    return _line(
+        op="in",
+        seq=record.seq,
+        at=iso(record.accepted_at),
+        channel=inbound.address.channel,
+        chat=inbound.address.chat_id,
+        topic=inbound.address.topic,
+        id=inbound.id,
+        sender={"id": inbound.sender.id, "name": inbound.sender.name},
+        text=inbound.text,
+        sent=inbound.sent_at.isoformat(),
+        private=inbound.private,
+        quote=inbound.quote,
+    )
+
+
+def encode_done(seqs: Iterable[int]) -> bytes:
+    """Return the line that closes messages."""
+    return _line(op="done", seqs=list(seqs))
+
+
+def encode_seen(key: Key, seq: int) -> bytes:
+    """Return the line that remembers a message done with."""
+    return _line(op="seen", session=key[0], id=key[1], seq=seq)
+
+
+def _line(**values: Any) -> bytes:
+    return json.dumps(values, separators=(",", ":")).encode() + b"\n"
+
+
+def _decode(line: dict[str, Any]) -> Record:
+    quote = line["quote"]
+    inbound = Inbound(
+        address=Address(line["channel"], line["chat"], line["topic"]),
+        id=str(line["id"]),
+        sender=Sender(str(line["sender"]["id"]), str(line["sender"]["name"])),
+        text=str(line["text"]),
+        sent_at=datetime.fromisoformat(line["sent"]),
+        private=bool(line["private"]),
+        quote=None if quote is None else str(quote),
+    )
+    return Record(int(line["seq"]), datetime.fromisoformat(line["at"]), inbound)

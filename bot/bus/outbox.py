@@ -1,0 +1,55 @@
+"""What waits to be shown in one channel's chats.
+
+Rule 1: a chat's answers keep their order; chats take turns.
+Rule 2: of partials of one stream only the newest waits, and none once its answer does.
+Rule 3: of activity only the newest waits. So a chat's queue is bounded by its answers, and those by
+    the messages that its session may have waiting.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+import anyio
+
+from bot.bus.messages import Activity, Answer, Outbound, Partial
+
+
+class Outbox:
+    """A fair, coalescing queue."""
+
+    def __init__(self) -> None:
+        self._chats: OrderedDict[str, list[Outbound]] = OrderedDict()
+        self._filled = anyio.Event()
+
+    @property
+    def answers(self) -> int:
+        """How many answers wait."""
+        return sum(isinstance(item, Answer) for chat in self._chats.values() for item in chat)
+
+    def put(self, outbound: Outbound) -> None:
+        """Add something; returns at once."""
+        waiting = self._chats.setdefault(outbound.address.session, [])
+        if isinstance(outbound, Activity):
+            waiting[:] = [item for item in waiting if not isinstance(item, Activity)]
+        elif outbound.stream is not None:
+            waiting[:] = [
+                item
+                for item in waiting
+                if not (isinstance(item, Partial) and item.stream == outbound.stream)
+            ]
+        waiting.append(outbound)
+        self._filled.set()
+
+    async def get(self) -> Outbound:
+        """Return the next thing to show, waiting for it."""
+        while not self._chats:
+            self._filled = anyio.Event()
+            await self._filled.wait()
+        session, waiting = next(iter(self._chats.items()))
+        outbound = waiting.pop(0)
+        if waiting:
+            self._chats.move_to_end(session)
+        else:
+            del self._chats[session]
+        return outbound

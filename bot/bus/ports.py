@@ -1,0 +1,113 @@
+"""The bus's contract: what a session worker, a channel and the supervisor may ask of it.
+
+Guarantees of every implementation:
+
+- A message that ``publish`` accepted survives a kill and is delivered until it is acknowledged.
+- Within a session, messages are delivered in the order in which they were accepted.
+- A session's inbox has at most one holder at a time.
+- A message whose platform id was accepted before is not delivered again.
+- Every queue is bounded: a full session refuses (``SessionFull``), partials are coalesced.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Protocol
+
+from bot.bus.messages import Accepted, DeliveryReport, Inbound, Outbound
+
+
+class Delivery(Protocol):
+    """One accepted message in the hands of the worker that owns its session."""
+
+    @property
+    def inbound(self) -> Inbound:
+        """The message."""
+        ...
+
+    @property
+    def accepted_at(self) -> datetime:
+        """When the bus made it durable; nothing about it is on a tape before that."""
+        ...
+
+    @property
+    def redelivered(self) -> bool:
+        """True where an earlier holder may have worked on it."""
+        ...
+
+    async def ack(self) -> None:
+        """Say that its outcome is on the tape and was delivered; it never comes back."""
+        ...
+
+
+class SessionInbox(Protocol):
+    """The receiving end of one session, held by one worker."""
+
+    @property
+    def session(self) -> str:
+        """The session's key."""
+        ...
+
+    async def receive(self) -> Delivery | DeliveryReport:
+        """Return the next message or delivery report, waiting for it."""
+        ...
+
+    def receive_nowait(self) -> Delivery | DeliveryReport | None:
+        """Return the next one if there is one."""
+        ...
+
+    def release(self) -> None:
+        """Give the session up; messages not acknowledged are delivered to the next holder."""
+        ...
+
+
+class ChannelPort(Protocol):
+    """What a channel is given: one end to send and one to receive."""
+
+    async def publish(self, inbound: Inbound) -> Accepted:
+        """Make a message durable, then return; only now may the platform be acknowledged.
+
+        Raises:
+            SessionFull: The session has too many waiting; tell the person.
+            BusClosed: The program is stopping.
+        """
+        ...
+
+    async def receive(self) -> Outbound:
+        """Return the next thing to show in one of this channel's chats, waiting for it.
+
+        Answers of one chat come in order; chats take turns.
+        """
+        ...
+
+    async def report(self, report: DeliveryReport) -> None:
+        """Say what became of an ``Answer``."""
+        ...
+
+
+class Bus(Protocol):
+    """The message bus."""
+
+    def channel(self, name: str) -> ChannelPort:
+        """Return a channel's two ends."""
+        ...
+
+    async def claim(self) -> SessionInbox:
+        """Wait for a session that has something and no holder; become its holder."""
+        ...
+
+    async def send(self, outbound: Outbound) -> None:
+        """Hand something to its channel; returns at once."""
+        ...
+
+    async def drain(self) -> None:
+        """Wait until every accepted message has been acknowledged."""
+        ...
+
+    def statistics(self) -> dict[str, Any]:
+        """Return a snapshot: sessions with waiting messages, how many, undelivered answers."""
+        ...
+
+    async def aclose(self) -> None:
+        """Stop taking messages and close the files; nothing accepted is lost."""
+        ...

@@ -1,0 +1,72 @@
+"""The first interactive run: offers the language model that is at hand, and asks only once.
+
+Nothing is called but Ollama's usual address on this machine, and no key is used before the person
+has agreed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import urllib.error
+import urllib.request
+
+from bot.files import private_directory, replace_file
+from bot.settings import Settings, load_settings
+
+OLLAMA = "http://127.0.0.1:11434"
+
+_PROVIDERS = (
+    ("ANTHROPIC_API_KEY", "anthropic/claude-haiku-4-5"),
+    ("OPENAI_API_KEY", "openai/gpt-5-mini"),
+    ("GEMINI_API_KEY", "gemini/gemini-2.5-flash"),
+    ("OPENROUTER_API_KEY", "openrouter/openai/gpt-5-mini"),
+    ("MISTRAL_API_KEY", "mistral/mistral-small-latest"),
+    ("DEEPSEEK_API_KEY", "deepseek/deepseek-chat"),
+    ("GROQ_API_KEY", "groq/llama-3.3-70b-versatile"),
+)
+
+
+def offer_model(settings: Settings) -> Settings:
+    """Return the settings, with a model if the person at the terminal chose one.
+
+    The choice is kept in ``tapebot.toml`` in the home folder, a refusal in ``.asked``.
+    """
+    asked = settings.home / ".asked"
+    interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+    if settings.model is not None or not interactive or asked.exists():
+        return settings
+    found = _found()
+    if found is None:
+        return settings
+    why, name = found
+    private_directory(settings.home)
+    print(f"{why}. Answers would come from {name}; what you say would be sent there.")
+    reply = input("Use it? [y/N, or another model's name] ").strip()
+    if reply.lower() in ("", "n", "no"):
+        replace_file(asked, b"")
+        print("The offline responder answers. Set TAPEBOT_MODEL to change that.")
+        return settings
+    chosen = name if reply.lower() in ("y", "yes") else reply
+    checked = load_settings(model=chosen)
+    line = f"model = {json.dumps(chosen)}\n"
+    config = settings.home / "tapebot.toml"
+    before = config.read_bytes() if config.exists() else b""
+    replace_file(config, line.encode() + before)
+    print(f"Kept in {config}.")
+    return checked
+
+
+def _found() -> tuple[str, str] | None:
+    """Return what is at hand and the model it would mean."""
+    for variable, name in _PROVIDERS:
+        if os.environ.get(variable):
+            return f"{variable} is set", name
+    try:
+        with urllib.request.urlopen(f"{OLLAMA}/api/tags", timeout=0.3) as response:  # noqa: S310  # loopback
+            models = json.load(response).get("models", [])
+    except (OSError, ValueError, urllib.error.URLError):
+        return None
+    names = [model.get("name") for model in models if isinstance(model, dict)]
+    return (f"Ollama runs here with {names[0]}", f"ollama_chat/{names[0]}") if names else None

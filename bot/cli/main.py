@@ -1,0 +1,75 @@
+"""Parses the command line and hands over to one file a command."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+
+from bot.errors import SettingsError, TapebotError
+from bot.settings import export_dotenv, load_settings
+from bot.telemetry.logging import configure_logging
+
+WRONG_SETTINGS = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit code. Errors meant for people are one line, no traceback."""
+    chosen = _parser().parse_args(arguments)
+    try:
+        return _run(chosen)
+    except SettingsError as error:
+        print(error, file=sys.stderr)
+        return WRONG_SETTINGS
+    except TapebotError as error:
+        print(f"tapebot: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="tapebot", description="An assistant whose memory you can read, question and undo."
+    )
+    parser.add_argument("--version", action="version", version=version("tapebot"))
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    commands.add_parser("run", help="talk here, or run the bot (the default)")
+    doctor = commands.add_parser("doctor", help="check settings, folders, model and channels")
+    doctor.add_argument("--probe", action="store_true", help="also make one tiny model call")
+    tape = commands.add_parser("tape", help="look at tapes").add_subparsers(
+        dest="tape", required=True, metavar="COMMAND"
+    )
+    tape.add_parser("list", help="list the sessions")
+    show = tape.add_parser("show", help="print a tape as a readable timeline")
+    show.add_argument("session", help="for example console:local")
+    show.add_argument("--last", type=int, metavar="N", help="only the newest N entries")
+    show.add_argument("--turn", metavar="ID", help="print what the model saw in this turn")
+    return parser
+
+
+def _run(chosen: argparse.Namespace) -> int:
+    if chosen.command == "doctor":
+        from bot.cli.check import check
+
+        return check(probe=chosen.probe)
+    export_dotenv()
+    settings = load_settings()
+    if chosen.command == "tape":
+        from bot.cli.tape import list_tapes, show_tape
+
+        if chosen.tape == "list":
+            return list_tapes(settings)
+        return show_tape(settings, chosen.session, last=chosen.last, turn=chosen.turn)
+    from bot.cli.first_run import offer_model
+
+    settings = offer_model(settings)
+    stop = configure_logging(settings.home, settings.log_level, settings.secrets())
+    try:
+        from bot.app import run
+
+        run(settings)
+    finally:
+        stop()
+    return 0

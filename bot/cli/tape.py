@@ -1,0 +1,111 @@
+"""``tapebot tape``: look at tapes, also while tapebot runs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import anyio
+
+from bot.agent.context import View, default_context
+from bot.errors import TapeNotFound
+from bot.memory.fold import SessionFold
+from bot.memory.transcript import local_time, speaker
+from bot.memory.window import TURN_START, WindowFold
+from bot.settings import Settings
+from bot.tape.entries import TapeEntry
+from bot.tape.stores.file import FileTapeStore
+
+_WIDTH = 2_000
+
+
+def list_tapes(settings: Settings) -> int:
+    """Print the sessions with the number of their entries."""
+
+    async def run() -> None:
+        store = _store(settings)
+        for name in await store.list_tapes():
+            print(f"{name}\t{await store.version(name)} entries")
+        await store.close()
+
+    anyio.run(run)
+    return 0
+
+
+def show_tape(settings: Settings, session: str, *, last: int | None, turn: str | None) -> int:
+    """Print one tape, its newest entries, or what the model saw in one turn.
+
+    Raises:
+        TapeNotFound: There is no such tape or turn.
+    """
+
+    async def run() -> list[TapeEntry]:
+        store = _store(settings)
+        try:
+            newest = await store.version(session)
+            first = max(1, newest - last + 1) if last is not None else None
+            return await store.read(session, first)
+        finally:
+            await store.close()
+
+    entries = anyio.run(run)
+    lines = [timeline_line(entry) for entry in entries] if turn is None else _seen(entries, turn)
+    sys.stdout.write("".join(f"{printable(line)}\n" for line in lines))
+    return 0
+
+
+def timeline_line(entry: TapeEntry) -> str:
+    """Return an entry as one block of the timeline."""
+    return f"#{entry.id:<5} {local_time(entry)}  {_what(entry)}"
+
+
+def printable(text: str) -> str:
+    """Return text that cannot steer a terminal: control characters but newline and tab left out."""
+    return "".join(
+        c for c in text if c in "\n\t" or (c.isprintable() and not "\ud800" <= c <= "\udfff")
+    )
+
+
+def _what(entry: TapeEntry) -> str:
+    payload = entry.payload
+    if entry.kind == "message":
+        who = speaker(entry) if payload.get("role") == "user" else "tapebot"
+        return f"{who}: {_text(payload.get('content'))}"
+    if entry.kind == "tool_call":
+        calls = [f"{c.get('name')}({c.get('arguments')})" for c in payload.get("calls", [])]
+        return f"calls {_text('; '.join(calls))}"
+    if entry.kind == "tool_result":
+        return f"{payload.get('name')} -> {payload.get('status')}: {_text(payload.get('content'))}"
+    if entry.kind == "system":
+        return f"system prompt {entry.meta.get('hash', '')} ({len(str(payload.get('content')))} characters)"
+    mark = "──" if entry.is_boundary else " ·"
+    data = {key: value for key, value in entry.data.items() if key != "pointers"}
+    return f"{mark} {entry.name} {_text(json.dumps(data, ensure_ascii=False)) if data else ''}".rstrip()
+
+
+def _text(value: Any) -> str:
+    text = str(value)
+    if len(text) > _WIDTH:
+        text = f"{text[:_WIDTH]} … ({len(text) - _WIDTH} more characters)"
+    return text.replace("\n", "\n" + " " * 9)
+
+
+def _seen(entries: list[TapeEntry], turn: str) -> list[str]:
+    """Return the messages that stood before the model when a turn began."""
+    fold = SessionFold(WindowFold(1 << 31, 1 << 62))
+    prompt = ""
+    for entry in entries:
+        fold.apply(entry)
+        if entry.kind == "system":
+            prompt = str(entry.payload.get("content"))
+        if entry.name == TURN_START and entry.data.get("turn") == turn:
+            messages = View(prompt, tuple(default_context(fold.window))).messages()
+            return [f"--- {m['role']}\n{m.get('content') or m.get('tool_calls')}" for m in messages]
+    raise TapeNotFound(f"there is no turn {turn} on this tape")
+
+
+def _store(settings: Settings) -> FileTapeStore:
+    return FileTapeStore(
+        settings.home / "tapes", workspace=settings.workspace_id or "", read_only=True
+    )

@@ -1,0 +1,46 @@
+"""Time as a dependency, so that tests own it."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import Protocol
+
+import anyio
+
+
+class Clock(Protocol):
+    """Wall time, elapsed time and waiting."""
+
+    def now(self) -> datetime:
+        """Return the current time, aware, in UTC."""
+        ...
+
+    def monotonic(self) -> float:
+        """Return seconds from an arbitrary start; never runs backwards."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait that long."""
+        ...
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now(self) -> datetime:
+        """Return the current time in UTC."""
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        """Return seconds since an arbitrary start."""
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait that long."""
+        await anyio.sleep(seconds)
+
+
+def iso(moment: datetime) -> str:
+    """Return ISO 8601 in UTC with milliseconds, e.g. ``2026-02-10T10:00:00.000+00:00``."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,1 @@
+"""Slash commands, the same in every channel; a file for each."""

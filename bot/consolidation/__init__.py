@@ -1,0 +1,1 @@
+"""Consolidation: what was said becomes history and long-term memory."""

@@ -1,0 +1,89 @@
+"""When to consolidate, and up to where. Pure.
+
+Rule 1: due at ``window`` unconsolidated messages, or past a bound on their tokens, or when a boundary
+    has put messages out of view that were not consolidated.
+Rule 2: the newest half stays in view, and always the newest turn.
+Rule 3: a range ends where a user's turn begins, so that no turn is torn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bot.memory.fold import SessionFold
+from bot.memory.window import WindowFold, begins_turn, entry_tokens, joined_ids
+from bot.tape.entries import TapeEntry
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Entries to consolidate, both ends included."""
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Bounds of what may stay unconsolidated.
+
+    Attributes:
+        window: Messages.
+        tokens: Their estimated tokens.
+        prompt_tokens: The size of a prompt, as the provider counts, past which it is time.
+    """
+
+    window: int
+    tokens: int
+    prompt_tokens: int
+
+    def due(self, fold: SessionFold) -> Range | None:
+        """Return the range to consolidate now; None where it is not time, or nothing can be."""
+        first = fold.window.cursor + 1
+        if (left := _left_behind(fold)) is not None:
+            return Range(first, left)
+        if (
+            fold.window.unconsolidated < self.window
+            and fold.window.unconsolidated_tokens < self.tokens
+            and fold.turns.last_prompt_tokens < self.prompt_tokens
+        ):
+            return None
+        last = _half(fold.window, self.window // 2, self.tokens // 2)
+        return Range(first, last) if last is not None and last >= first else None
+
+
+def _left_behind(fold: SessionFold) -> int | None:
+    """Return the last id before a boundary that left messages unconsolidated."""
+    boundary, window = fold.boundary, fold.window
+    if boundary is None or boundary.id <= window.cursor:
+        return None
+    keep = boundary.data.get("keep_from")
+    first_kept = keep if type(keep) is int else boundary.id
+    in_view = sum(
+        entry.kind == "message" and entry.id >= first_kept
+        for entry in [*window.entries, *window.queued.values()]
+    )
+    if window.cut > first_kept or window.unconsolidated <= in_view:
+        return None
+    return first_kept - 1 if first_kept - 1 > window.cursor else None
+
+
+def _half(window: WindowFold, messages: int, tokens: int) -> int | None:
+    """Return the last id of the older part of the view; None where there is no place to cut."""
+    left_messages, left_tokens = window.messages, window.tokens
+    last = None
+    for entry in window.entries:
+        if begins_turn(entry) and entry.id > window.cursor + 1:
+            last = entry.id - 1
+            if left_messages <= messages and left_tokens <= tokens:
+                break
+        for one in _spoken(window, entry):
+            left_messages -= one.kind == "message"
+            left_tokens -= entry_tokens(one)
+    return last
+
+
+def _spoken(window: WindowFold, entry: TapeEntry) -> list[TapeEntry]:
+    if entry.kind == "event":
+        return [window.queued[i] for i in joined_ids(entry) if i in window.queued]
+    return [entry]

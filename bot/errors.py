@@ -1,0 +1,131 @@
+"""The error tree. Every error that tapebot raises on purpose is one of these.
+
+TapebotError
+├── SettingsError            a setting is wrong; the text names it and what is allowed
+├── TapeError
+│   ├── TapeLocked           another process has the tapes open
+│   ├── TapeNotFound         no such tape, or an entry or anchor that it does not hold
+│   ├── VersionConflict      the tape moved on since the caller looked
+│   ├── InvalidEntry         an entry that cannot be written as JSON
+│   └── TapeWriteError       the disk refused; nothing of the batch is on the tape
+├── BusError
+│   ├── InvalidInbound       a message that names no usable session
+│   ├── SessionFull          too many messages wait in this session
+│   └── BusClosed            the bus is shutting down
+├── ModelError
+│   ├── TransientModelError  worth another try (rate limit, timeout, broken connection, 5xx)
+│   ├── ContextOverflow      the prompt is longer than the model's window
+│   ├── ModelAuthError       the key is missing or refused
+│   ├── ModelRejected        the provider will not take this request
+│   └── ModelUnavailable     the model cannot be used here (package or file missing)
+├── MemoryRefused            a memory write that a guard turned down
+└── ConsolidationFailed      the model gave nothing that may be kept
+
+Foreign errors are mapped to these at the border, with ``raise ... from exc``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class TapebotError(Exception):
+    """Base of all; its text is fit to be shown to a person."""
+
+
+class SettingsError(TapebotError):
+    """A setting is wrong."""
+
+
+class TapeError(TapebotError):
+    """Something about a tape."""
+
+
+class TapeLocked(TapeError):
+    """Another process has the tapes open."""
+
+
+class TapeNotFound(TapeError):
+    """The tape, entry or anchor does not exist."""
+
+
+class InvalidEntry(TapeError):
+    """The entry's payload or meta cannot be written as JSON without loss."""
+
+
+class TapeWriteError(TapeError):
+    """The storage refused the write; nothing of the batch is on the tape."""
+
+
+class VersionConflict(TapeError):
+    """The tape's version is not the one expected."""
+
+    def __init__(self, tape: str, *, expected: int, actual: int) -> None:
+        super().__init__(f"tape {tape} is at version {actual}, not {expected}")
+        self.tape = tape
+        self.expected = expected
+        self.actual = actual
+
+
+class BusError(TapebotError):
+    """Something about the message bus."""
+
+
+class InvalidInbound(BusError):
+    """The message names no usable session."""
+
+
+class SessionFull(BusError):
+    """Too many messages of this session wait; the text says how many are allowed."""
+
+
+class BusClosed(BusError):
+    """The bus no longer takes messages."""
+
+
+class ModelError(TapebotError):
+    """A model call failed for good."""
+
+
+class TransientModelError(ModelError):
+    """The call may succeed later.
+
+    Attributes:
+        retry_after: Seconds that the provider asked to wait, if it did.
+    """
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class ContextOverflow(ModelError):
+    """The prompt is longer than the model's window."""
+
+
+class ModelAuthError(ModelError):
+    """The key is missing or refused."""
+
+
+class ModelRejected(ModelError):
+    """The provider will not take this request, whatever the number of tries."""
+
+
+class ModelUnavailable(ModelError):
+    """The model cannot be used here: a package or a file is missing."""
+
+
+class MemoryRefused(TapebotError):
+    """A guard turned a memory write down; the text says which and why."""
+
+
+class ConsolidationFailed(TapebotError):
+    """The model's consolidation cannot be used; the text says why.
+
+    Attributes:
+        usage: What the call consumed all the same, as it stands on tapes.
+    """
+
+    def __init__(self, message: str, *, usage: dict[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.usage = usage

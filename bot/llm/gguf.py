@@ -1,0 +1,270 @@
+"""A GGUF file as a model, in process, on xllamacpp's llama.cpp server.
+
+Everything that takes time runs in a worker thread. The server of llama.cpp always listens on
+loopback; it is given a random key, so that nothing else on the machine can use it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import threading
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.from_thread
+import anyio.to_thread
+
+from bot.errors import (
+    ContextOverflow,
+    ModelError,
+    ModelRejected,
+    ModelUnavailable,
+    TransientModelError,
+)
+from bot.llm.assembly import Assembly, finish_reason
+from bot.llm.base import CapabilityProfile, Model, ModelReply, ModelRequest, OnText, Usage
+from bot.llm.failures import plain
+from bot.llm.profiles import profile_for
+from bot.llm.wire import response_format, tools_json
+
+_MAGIC = b"GGUF"
+_LARGEST_WINDOW = 8_192
+_QUIET = -1
+_PROPS_TIMEOUT = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    server: Any
+    profile: CapabilityProfile
+
+
+class GGUFModel(Model):
+    """A GGUF file.
+
+    Args:
+        path: The file; loaded on the first call or by ``warm``.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = Path(path).expanduser()
+        self._profile = profile_for(self.name)
+        self._loaded: _Loaded | None = None
+        self._loading = anyio.Lock()
+
+    @property
+    def name(self) -> str:
+        """``gguf:`` and the file's name."""
+        return f"gguf:{self._path.name}"
+
+    @property
+    def profile(self) -> CapabilityProfile:
+        """What it can do; window and tools are known once the file is loaded."""
+        return self._profile
+
+    async def warm(self) -> None:
+        """Load the file now.
+
+        Raises:
+            ModelUnavailable: xllamacpp or the file is missing, or the file is no model.
+        """
+        await self._ready()
+
+    async def complete(self, request: ModelRequest, on_text: OnText | None = None) -> ModelReply:
+        """Run one call; see ``Model.complete``.
+
+        A cancelled call ends at once; the thread behind it stops at the next token.
+        """
+        loaded = await self._ready()
+        run = _Run(self.name, loaded.server, on_text)
+        body = _body(request, tools=loaded.profile.tools)
+        try:
+            return await anyio.to_thread.run_sync(run, body, abandon_on_cancel=True)
+        finally:
+            run.stopped.set()
+
+    async def aclose(self) -> None:
+        """Free the model's memory."""
+        loaded, self._loaded = self._loaded, None
+        if loaded is not None:
+            # The last reference ends the server's own threads, which takes a moment.
+            held = [loaded]
+            del loaded
+            await anyio.to_thread.run_sync(held.clear)
+
+    async def _ready(self) -> _Loaded:
+        async with self._loading:
+            if self._loaded is None:
+                self._loaded = await anyio.to_thread.run_sync(
+                    _load, self._path, self._profile, abandon_on_cancel=True
+                )
+                self._profile = self._loaded.profile
+            return self._loaded
+
+
+class _Run:
+    """One call, in a worker thread.
+
+    Attributes:
+        stopped: Set where nobody waits for the call any more.
+    """
+
+    def __init__(self, name: str, server: Any, on_text: OnText | None) -> None:
+        self.stopped = threading.Event()
+        self._name = name
+        self._server = server
+        self._on_text = on_text
+        self._answer = Assembly()
+        self._usage: dict[str, Any] = {}
+        self._error: dict[str, Any] | None = None
+        self._raised: list[BaseException] = []
+
+    def __call__(self, body: dict[str, Any]) -> ModelReply:
+        try:
+            returned = self._server.handle_chat_completions(body, self._receive)
+        except (ValueError, RuntimeError) as exc:
+            raise ModelRejected(f"{self._name}: {plain(str(exc))}") from exc
+        if self._raised:
+            raise self._raised[0]
+        error = self._error or (returned or {}).get("error")
+        if error:
+            raise _model_error(self._name, error)
+        if self._answer.finish_reason is None:
+            raise TransientModelError(f"{self._name}: the answer broke off before its end")
+        calls = self._answer.calls()
+        return ModelReply(
+            content=self._answer.text,
+            tool_calls=calls,
+            finish_reason=finish_reason(self._answer.finish_reason, calls),
+            usage=self._counted(),
+            model=self._name,
+        )
+
+    def _receive(self, chunk: dict[str, Any]) -> bool:
+        """Take one chunk; return True to stop. llama.cpp loses what is raised here."""
+        if self.stopped.is_set():
+            return True
+        try:
+            self._take(chunk)
+        except BaseException as exc:
+            self._raised.append(exc)
+            raise
+        return False
+
+    def _take(self, chunk: dict[str, Any]) -> None:
+        self._error = chunk.get("error") or self._error
+        self._usage = chunk.get("usage") or self._usage
+        for choice in chunk.get("choices", [])[:1]:
+            delta = choice.get("delta") or {}
+            grew = self._answer.add_text(delta.get("content"))
+            for call in delta.get("tool_calls") or ():
+                function = call.get("function") or {}
+                self._answer.add_call(
+                    call.get("index"),
+                    call.get("id"),
+                    function.get("name"),
+                    function.get("arguments"),
+                )
+            self._answer.finish(choice.get("finish_reason"))
+            if grew and self._on_text is not None:
+                anyio.from_thread.run_sync(self._hand_over, self._on_text, self._answer.text)
+
+    def _hand_over(self, on_text: Callable[[str], None], text: str) -> None:
+        if not self.stopped.is_set():
+            on_text(text)
+
+    def _counted(self) -> Usage:
+        details = self._usage.get("prompt_tokens_details") or {}
+        return Usage(
+            prompt_tokens=self._usage.get("prompt_tokens", 0),
+            cached_tokens=details.get("cached_tokens", 0),
+            completion_tokens=self._usage.get("completion_tokens", 0),
+            calls=1,
+        )
+
+
+def _body(request: ModelRequest, *, tools: bool) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "messages": list(request.messages),
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+    if request.max_tokens is not None:
+        body["max_tokens"] = request.max_tokens
+    if request.json_schema is not None:
+        body["response_format"] = response_format(request.json_schema)
+    if request.tools and tools:
+        body["tools"] = tools_json(request.tools)
+        # llama.cpp knows no named choice: a call is forced by naming no other tool.
+        forced = [t for t in body["tools"] if t["function"]["name"] == request.tool_choice]
+        body["tools"] = forced or body["tools"]
+        body["tool_choice"] = "required" if forced else request.tool_choice
+    return body
+
+
+def _model_error(name: str, error: dict[str, Any]) -> ModelError:
+    text = f"{name}: {plain(str(error.get('message', error)))}"
+    if error.get("type") == "exceed_context_size_error":
+        return ContextOverflow(text)
+    if error.get("code", 500) >= 500:
+        return TransientModelError(text)
+    return ModelRejected(text)
+
+
+def _load(path: Path, profile: CapabilityProfile) -> _Loaded:
+    try:
+        with path.open("rb") as file:
+            magic = file.read(len(_MAGIC))
+    except OSError as exc:
+        raise ModelUnavailable(f"cannot read the model {path}: {exc.strerror}") from exc
+    if magic != _MAGIC:
+        raise ModelUnavailable(f"{path} is not a GGUF file")
+    try:
+        import xllamacpp
+    except ImportError as exc:
+        raise ModelUnavailable("xllamacpp is missing: pip install 'tapebot[local]'") from exc
+    params = xllamacpp.CommonParams()
+    params.model.path = os.fspath(path)
+    params.n_ctx = _LARGEST_WINDOW
+    params.n_parallel = 1
+    params.use_jinja = True
+    params.warmup = False
+    params.verbosity = _QUIET
+    params.ui = False
+    params.endpoint_slots = False
+    key = secrets.token_urlsafe(32)
+    params.api_keys = [key]
+    try:
+        server = xllamacpp.Server(params)
+    except (RuntimeError, ValueError) as exc:
+        raise ModelUnavailable(f"llama.cpp cannot load {path}: {plain(str(exc))}") from exc
+    return _Loaded(server, _found(profile, _properties(server.listening_address, key)))
+
+
+def _properties(address: str, key: str) -> dict[str, Any]:
+    request = urllib.request.Request(  # noqa: S310 - the server's own address on loopback
+        f"{address}/props", headers={"Authorization": f"Bearer {key}"}
+    )
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(request, timeout=_PROPS_TIMEOUT) as response:
+        properties: dict[str, Any] = json.load(response)
+    return properties
+
+
+def _found(profile: CapabilityProfile, properties: dict[str, Any]) -> CapabilityProfile:
+    """Return the profile with the window and the abilities of the file's chat template."""
+    abilities = properties.get("chat_template_caps") or {}
+    tools = bool(abilities.get("supports_tools") and abilities.get("supports_tool_calls"))
+    window = (properties.get("default_generation_settings") or {}).get("n_ctx")
+    return replace(
+        profile,
+        tools=tools,
+        forced_tool=tools,
+        context_tokens=window or profile.context_tokens,
+    )

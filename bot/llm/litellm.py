@@ -1,0 +1,304 @@
+"""Any provider that litellm knows, behind the model port.
+
+litellm takes seconds to import and is imported on the first call, in a thread; ``warm`` does so
+ahead of time. Nothing above this module sees one of its exceptions.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import logging
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from types import ModuleType
+from typing import Any
+
+import anyio
+import anyio.to_thread
+
+from bot.errors import ModelAuthError, ModelError, ModelUnavailable, TransientModelError
+from bot.llm.assembly import Assembly, finish_reason, tool_calls
+from bot.llm.base import (
+    CapabilityProfile,
+    Model,
+    ModelReply,
+    ModelRequest,
+    OnText,
+    Usage,
+    estimate_tokens,
+)
+from bot.llm.failures import model_error
+from bot.llm.profiles import profile_for
+from bot.llm.wire import response_format, tools_json
+
+_ENVIRONMENT = {
+    # The price list that is in the package; the newest one is a download at import.
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    # Without it every .env file above the installed package is read into the environment.
+    "LITELLM_MODE": "PRODUCTION",
+    # The OpenAI client library walks every message of every request, which at a thousand messages
+    # costs ten times what the rest of the call does; this path posts the JSON as it is.
+    "EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER": "true",
+}
+_LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
+_NO_KEY = "no-key"
+_FORCINGS = ("named", "required", "auto")
+
+_users = 0  # models that share litellm's connections; the last one closes them
+
+
+class LiteLLMModel(Model):
+    """A model behind litellm.
+
+    Args:
+        name: litellm's name, ``provider/model``.
+        api_base: The provider's address; None for its usual one.
+        api_key: Its key; None takes it from the provider's environment variable.
+        timeout: Seconds to wait for the provider to say anything, each time.
+        profile: What it can do; corrected from litellm's price list once that is loaded.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        api_base: str | None = None,
+        api_key: str | None = None,
+        timeout: float,
+        profile: CapabilityProfile,
+    ) -> None:
+        self._name = name
+        self._api_base = api_base
+        self._api_key = api_key
+        self._timeout = timeout
+        self._profile = profile
+        self._litellm: ModuleType | None = None
+        self._priced = False
+        self._missing_keys: tuple[str, ...] = ()
+        self._forcing = 0
+
+    @property
+    def name(self) -> str:
+        """The name that litellm knows the model by."""
+        return self._name
+
+    @property
+    def profile(self) -> CapabilityProfile:
+        """What it can do."""
+        return self._profile
+
+    async def warm(self) -> None:
+        """Import litellm now.
+
+        Raises:
+            ModelUnavailable: litellm is not installed.
+        """
+        await self._ready()
+
+    async def complete(self, request: ModelRequest, on_text: OnText | None = None) -> ModelReply:
+        """Run one call; see ``Model.complete``."""
+        litellm = await self._ready()
+        if self._missing_keys and not self._api_base:
+            names = " or ".join(self._missing_keys)
+            raise ModelAuthError(f"{self._name}: no API key; set {names}")
+        while True:
+            forced = request.tool_choice not in {"auto", "none"}
+            try:
+                with self._mapped():
+                    return await self._call(litellm, self._arguments(request), on_text)
+            except ModelError as exc:
+                last = self._forcing == len(_FORCINGS) - 1
+                if not forced or last or not _refuses_forcing(exc.__cause__):
+                    raise
+                self._forcing += 1
+
+    async def aclose(self) -> None:
+        """Close the connections, if no other model uses them."""
+        global _users  # noqa: PLW0603 - litellm has one set of clients for the whole process
+        litellm, self._litellm = self._litellm, None
+        if litellm is None:
+            return
+        _users -= 1
+        if _users == 0:
+            await litellm.close_litellm_async_clients()
+            litellm.in_memory_llm_clients_cache.flush_cache()
+
+    async def _ready(self) -> ModuleType:
+        global _users  # noqa: PLW0603 - as in aclose
+        if self._litellm is None:
+            litellm = await anyio.to_thread.run_sync(_load, abandon_on_cancel=True)
+            if self._litellm is None:
+                self._litellm = litellm
+                _users += 1
+                self._look_up(litellm)
+        return self._litellm
+
+    def _look_up(self, litellm: ModuleType) -> None:
+        """Learn from litellm's tables what the name alone does not tell."""
+        provider, _, bare = self._name.partition("/")
+        info = litellm.model_cost.get(self._name)
+        if info is None and litellm.model_cost.get(bare, {}).get("litellm_provider") == provider:
+            info = litellm.model_cost[bare]
+        self._priced = info is not None
+        if self._profile == profile_for(self._name):
+            self._profile = profile_for(self._name, info)
+        if self._api_key is None:
+            missing = litellm.validate_environment(model=self._name)["missing_keys"]
+            self._missing_keys = tuple(key for key in missing if key.endswith("_API_KEY"))
+
+    @contextmanager
+    def _mapped(self) -> Iterator[None]:
+        import aiohttp
+        import httpx
+        import openai
+
+        # Every exception class of litellm's calls derives from the first.
+        foreign = (openai.OpenAIError, httpx.HTTPError, aiohttp.ClientError, TimeoutError)
+        try:
+            yield
+        except foreign as exc:
+            now = datetime.now(UTC)
+            raise model_error(exc, name=self._name, now=now, secret=self._api_key) from exc
+
+    def _arguments(self, request: ModelRequest) -> dict[str, Any]:
+        arguments: dict[str, Any] = {
+            "model": self._name,
+            "messages": list(request.messages),
+            "timeout": self._timeout,
+            "num_retries": 0,
+            "max_retries": 0,
+            "drop_params": True,
+            # Otherwise a call with tools imports the mcp package, which litellm does not require.
+            "_skip_mcp_handler": True,
+            "api_base": self._api_base,
+            "api_key": self._api_key or (_NO_KEY if self._missing_keys else None),
+        }
+        if request.tools:
+            arguments["tools"] = tools_json(request.tools)
+            arguments["tool_choice"] = self._tool_choice(request.tool_choice)
+        if request.json_schema is not None:
+            arguments["response_format"] = response_format(request.json_schema)
+        if request.max_tokens is not None:
+            arguments["max_tokens"] = request.max_tokens
+        if self._name.startswith("ollama"):
+            # Ollama cuts a longer prompt silently at the window that it was asked for.
+            arguments["num_ctx"] = self._profile.context_tokens
+        return arguments
+
+    def _tool_choice(self, wanted: str) -> Any:
+        if wanted in {"auto", "none"}:
+            return wanted
+        forcing = _FORCINGS[self._forcing]
+        if forcing == "named":
+            return {"type": "function", "function": {"name": wanted}}
+        return forcing
+
+    async def _call(
+        self, litellm: ModuleType, arguments: dict[str, Any], on_text: OnText | None
+    ) -> ModelReply:
+        if on_text is not None:
+            return await self._stream(litellm, arguments, on_text)
+        response = await litellm.acompletion(**arguments)
+        if not response.choices:
+            raise TransientModelError(f"{self._name}: the provider sent an empty answer")
+        choice = response.choices[0]
+        calls = tool_calls(
+            (call.id, call.function.name or "", call.function.arguments)
+            for call in choice.message.tool_calls or ()
+        )
+        return ModelReply(
+            content=choice.message.content or "",
+            tool_calls=calls,
+            finish_reason=finish_reason(choice.finish_reason, calls),
+            usage=self._usage(litellm, arguments, choice.message.content, response),
+            model=self._name,
+        )
+
+    async def _stream(
+        self, litellm: ModuleType, arguments: dict[str, Any], on_text: OnText
+    ) -> ModelReply:
+        options = {"include_usage": True}
+        stream = await litellm.acompletion(**arguments, stream=True, stream_options=options)
+        answer, reporting = Assembly(), None
+        try:
+            async for chunk in stream:
+                if getattr(chunk, "usage", None) is not None:
+                    reporting = chunk
+                if _add(answer, chunk):
+                    on_text(answer.text)
+            # litellm says "stop" where the provider said nothing: a stream that was cut short.
+            ended = stream.received_finish_reason or stream.intermittent_finish_reason
+        finally:
+            await stream.aclose()
+        if not ended:
+            raise TransientModelError(f"{self._name}: the answer broke off before its end")
+        calls = answer.calls()
+        return ModelReply(
+            content=answer.text,
+            tool_calls=calls,
+            finish_reason=finish_reason(answer.finish_reason, calls),
+            usage=self._usage(litellm, arguments, answer.text, reporting),
+            model=self._name,
+        )
+
+    def _usage(
+        self, litellm: ModuleType, arguments: dict[str, Any], text: str | None, reporting: Any
+    ) -> Usage:
+        """Return the usage that a response reports, or an estimate where it reports none."""
+        usage = getattr(reporting, "usage", None)
+        if usage is None or not usage.prompt_tokens:
+            prompt = json.dumps([arguments["messages"], arguments.get("tools")], ensure_ascii=False)
+            read, written = estimate_tokens(prompt), estimate_tokens(text or "")
+            return Usage(prompt_tokens=read, completion_tokens=written, cost=None, calls=1)
+        details = getattr(usage, "prompt_tokens_details", None)
+        cost = None
+        if self._priced:
+            response = litellm.ModelResponse(model=self._name, usage=usage)
+            cost = litellm.completion_cost(completion_response=response, model=self._name)
+        return Usage(
+            prompt_tokens=usage.prompt_tokens,
+            cached_tokens=getattr(details, "cached_tokens", None) or 0,
+            completion_tokens=usage.completion_tokens or 0,
+            cost=cost,
+            calls=1,
+        )
+
+
+def _add(answer: Assembly, chunk: Any) -> bool:
+    """Add a chunk to the answer; return whether its text grew."""
+    grew = False
+    for choice in chunk.choices[:1]:
+        grew = answer.add_text(choice.delta.content)
+        for call in choice.delta.tool_calls or ():
+            function = call.function
+            answer.add_call(call.index, call.id, function.name, function.arguments)
+        answer.finish(choice.finish_reason)
+    return grew
+
+
+def _refuses_forcing(exc: BaseException | None) -> bool:
+    return getattr(exc, "status_code", None) in {400, 422} and "tool_choice" in str(exc)
+
+
+def _load() -> ModuleType:
+    for variable, value in _ENVIRONMENT.items():
+        os.environ.setdefault(variable, value)
+    # Its models carry a type qualifier that pydantic remarks on, for every user to read.
+    warnings.filterwarnings("ignore", "Item .* on TypedDict class", UserWarning)
+    try:
+        litellm = importlib.import_module("litellm")
+    except ImportError as exc:
+        raise ModelUnavailable("litellm is missing: pip install 'tapebot[models]'") from exc
+    settings: Any = litellm
+    settings.suppress_debug_info = True
+    # Where a provider reports no usage, litellm would download a tokenizer to count, on the event
+    # loop, which without a network stands still for most of a minute.
+    settings.disable_token_counter = True
+    settings.disable_hf_tokenizer_download = True
+    for logger in _LOGGERS:
+        logging.getLogger(logger).setLevel(logging.CRITICAL)
+    return litellm

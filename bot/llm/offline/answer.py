@@ -1,0 +1,146 @@
+"""Answers to questions: what is known, who said it, in which words, and when.
+
+Rule 1: an answer that is not wholly supported says that it is not.
+Rule 2: a fact is put in the second person where that is certain; else it is quoted.
+Rule 3: the same question over the same evidence has the same answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import date, timedelta
+
+from bot.llm.offline.evidence import Candidate, Finding, gather, level, settle
+from bot.llm.offline.grammar import sentence, to_second
+from bot.llm.offline.merge import facts_of
+from bot.llm.offline.phrases import PHRASES, Phrases, quote
+from bot.llm.offline.prompt import ASSISTANT, Passage, Prompt, Said
+from bot.llm.offline.questions import Question
+from bot.llm.offline.words import words
+
+_MAX_FINDINGS = 5
+_OTHER_SCRIPT = re.compile("[\u0370-\u1fff\u2e80-\uffdc]")
+_UNSURE = re.compile(r"\b(?:their|them)\b")
+_LAST_TIME = re.compile(
+    r"(?:what|where) (?:did|were|have) we (?:talk|talked|discuss|leave|talking|speak|doing|do|left)\b",
+    re.IGNORECASE,
+)
+
+
+def spoken_to(text: str, asker: Said) -> str:
+    """Return a line of memory as one would say it to the person, or quoted where that is unsafe."""
+    if _UNSURE.search(text) and "the user" in text.lower():
+        return f"My memory says: {quote(text)}"
+    second = to_second(text, asker.subject)
+    return second if asker.group else sentence(second)
+
+
+def listing(memory: str, asker: Said) -> str:
+    """Return all of long-term memory as a list, empty where there is none."""
+    return "\n".join(f"- {spoken_to(text, asker)}" for text in facts_of(memory))
+
+
+def _quoted(one: Candidate, asker: Said, phrases: Phrases) -> str:
+    said = quote(one.words, phrases)
+    when = one.when or "?"
+    if one.who == "note":
+        return f"Note of {one.when}: {said}" if one.when else f"From my notes: {said}"
+    if one.who == "history":
+        return f"From the record of {when}: {said}"
+    if one.who == ASSISTANT:
+        return f"I said on {when}: {said}"
+    if not asker.group or one.who in (asker.who, asker.name):
+        return phrases.you_said.format(when=when, quote=said)
+    return phrases.other_said.format(
+        who=one.who.rpartition(" (")[0] or one.who, when=when, quote=said
+    )
+
+
+def _told(finding: Finding, asker: Said, question: Question, phrases: Phrases) -> str:
+    """Return one finding as sentences."""
+    head, parts = finding.head, []
+    line = head.line
+    if line.saying:
+        parts.append("" if finding.evidence else f"You told me: {quote(line.saying, phrases)}")
+    elif (head.understood and head.who in ("memory", "note")) or (
+        head.understood and head.who not in ("history", ASSISTANT)
+    ):
+        if question.language == "en" or finding.evidence is None:
+            parts.append(spoken_to(line.text, asker))
+    elif head.who == "memory":
+        parts.append(f"My memory says: {quote(line.text)}")
+    if finding.evidence:
+        parts.append(_quoted(finding.evidence, asker, phrases))
+    elif head.words and (head.who != "note" or not parts):
+        parts.append(_quoted(head, asker, phrases))
+    elif head.who == "note" and head.when:
+        parts.append(f"That is in my notes of {head.when}.")
+    elif question.language == "en" and not line.saying and head.understood:
+        parts.append("That is in my long-term memory.")
+    if finding.before:
+        before = finding.before
+        parts.append(
+            phrases.earlier.format(when=before.when or "?", quote=quote(before.words, phrases))
+        )
+    return " ".join(part for part in parts if part)
+
+
+def _yes_or_no(question: Question, findings: Sequence[Finding]) -> str:
+    if question.manner != "yesno" or question.language != "en" or len(findings) != 1:
+        return ""
+    finding = findings[0]
+    if not finding.head.understood or "not" in words(question.text):
+        return ""
+    if finding.before:
+        return "Not any more. "
+    return "No. " if finding.head.line.negated else "Yes. "
+
+
+def _day(question: Question, asker: Said) -> str:
+    if not question.of_day or not asker.date:
+        return ""
+    day = date.fromisoformat(asker.date)
+    return (day - timedelta(days=question.of_day == "yesterday")).isoformat()
+
+
+def _unknown(question: Question, phrases: Phrases) -> str:
+    if question.personal:
+        return f"{phrases.unknown} {phrases.how_to_tell}"
+    return (
+        f"{phrases.unknown} I only know what I am told; tell me, and I will remember it. For general"
+        " knowledge, set a real model (`TAPEBOT_MODEL` in `.env`)."
+    )
+
+
+def answer(
+    prompt: Prompt, memory: str, recalled: Sequence[Passage], asker: Said, question: Question
+) -> str:
+    """Return the answer to one question, from what is at hand."""
+    phrases = PHRASES[question.language]
+    if prompt.handoff and _LAST_TIME.match(question.text):
+        return f"My note from the former session: {quote(prompt.handoff, phrases, 900)}"
+    wanted = " ".join(sorted(set().union(*question.required, question.optional)))
+    everything = gather(prompt, memory, recalled, asker, wanted)
+    day = _day(question, asker)
+    if day:
+        dated = [one for one in everything if one.when.startswith(day)]
+        everything = dated or (everything if question.required else [])
+    levels = [(level(one, question, asker), one) for one in everything]
+    top = max((found for found, _ in levels), default=0)
+    if question.manner == "topic" and top >= 2:
+        top = min(found for found, _ in levels if found >= 2)
+    best = [one for found, one in levels if found >= max(top, 1)]
+    first_hand = [one for one in best if one.who not in ("history", ASSISTANT)]
+    understood = [one for one in first_hand if one.understood or one.line.saying]
+    findings = settle(understood or first_hand or best, everything, _MAX_FINDINGS)
+    if not findings:
+        return _unknown(question, phrases)
+    told = [_told(finding, asker, question, phrases) for finding in findings]
+    body = told[0] if len(told) == 1 else "\n".join(f"- {text}" for text in told)
+    if top == 3 or question.manner == "topic" or (top == 2 and question.manner == "yesno"):
+        return (_yes_or_no(question, findings) if top == 3 else "") + body
+    separator = "\n" if len(told) > 1 else " "
+    if _OTHER_SCRIPT.search(question.text):
+        return f"{phrases.closest}{separator}{body}"
+    return f"{phrases.unknown} {phrases.closest}{separator}{body}"

@@ -1,0 +1,238 @@
+"""From passages and memory to what is known: candidates for an answer, the current ones first.
+
+Rule 1: only a person's own statements and memory are evidence of a fact; questions are none, and
+        the assistant's words and history count where nothing else is there.
+Rule 2: memory is current; between two statements that conflict the newer is.
+Rule 3: what a person asked to forget is no longer used, though the record may hold it.
+Rule 4: nothing in a passage is ever obeyed; it is only quoted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from bot.llm.offline.clauses import sentences
+from bot.llm.offline.grammar import USER
+from bot.llm.offline.lines import ATTRIBUTES, Line, conflicts, parse
+from bot.llm.offline.merge import facts_of
+from bot.llm.offline.prompt import ASSISTANT, Passage, Prompt, Said
+from bot.llm.offline.questions import Question, specific, wishes
+from bot.llm.offline.statements import facts
+from bot.llm.offline.words import KIN_TERMS, key, terms, words
+
+_MAX_PASSAGES = 80
+_OWN_PHRASES = re.compile(
+    r"offline responder|I don't know|That changed|\bsaid on \d{4}|^(?:Noted|Notiert|C'est noté|Anotado"
+    r"|Forgotten|I'll remember|I have that already|I could not|To erase|This is what I know|My )"
+)
+_PAST_ASKED = frozenset(("did", "was", "were", "used", "before", "once", "ever"))
+_RANKS = {"memory": 3, "note": 1, "history": 0, ASSISTANT: 0}
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Something that may answer a question.
+
+    Attributes:
+        line: What it states, where that is understood.
+        words: The words that it was taken from; empty for a line of memory.
+        who: As in ``Passage``.
+        when: Day, or day and minute; empty for memory.
+    """
+
+    line: Line
+    words: str
+    who: str
+    when: str = ""
+
+    @property
+    def understood(self) -> bool:
+        """Whether more than its words is known."""
+        return bool(self.line.verb)
+
+    @property
+    def rank(self) -> tuple[int, str, bool]:
+        """Greater is better: memory, then people's words, the newest first."""
+        return (_RANKS.get(self.who, 2), self.when, self.understood)
+
+    def newer(self, other: Candidate) -> bool:
+        """Return whether this was known after the other."""
+        mine, theirs = self.who == "memory", other.who == "memory"
+        return (mine, self.when) > (theirs, other.when)
+
+
+def subject_of(who: str, asker: Said) -> str:
+    """Return how lines name a speaker, so that they can be compared with the asker's."""
+    if not asker.group:
+        return USER
+    return asker.subject if who in (asker.who, asker.name) else who
+
+
+_Forgotten = tuple[str, str, frozenset[str]]
+
+
+def _is_gone(one: Candidate, forgotten: _Forgotten, asker: Said) -> bool:
+    """Return whether a person later asked to forget what they said."""
+    when, who, topic = forgotten
+    mine = one.who == who or not asker.group
+    return mine and one.when <= when and topic <= one.line.terms | set(terms(one.words))
+
+
+def _spoken(passage: Passage, asker: Said, forgotten: list[_Forgotten]) -> Iterable[Candidate]:
+    """Return what a passage states; what it asks to forget is added to ``forgotten``."""
+    subject = subject_of(passage.who, asker)
+    stated = facts(passage.text, subject, passage.when[:10], passage.who)
+    for fact in stated:
+        yield Candidate(parse(fact.line, subject), fact.words, passage.who, passage.when)
+    covered = {fact.words for fact in stated}
+    for spoken in sentences(passage.text):
+        if spoken in covered:
+            continue
+        wanted = wishes(asker, spoken)
+        forgotten.extend(
+            (passage.when, passage.who, frozenset(terms(act.topic)))
+            for act in wanted
+            if act.kind == "forget" and terms(act.topic)
+        )
+        if not wanted:
+            yield Candidate(Line(spoken), spoken, passage.who, passage.when)
+
+
+def _in_view(prompt: Prompt, wanted: set[str]) -> list[Passage]:
+    """Return what people said in view: the newest, and what shares a word with the question."""
+    seen = [
+        Passage(one.words, one.who or USER, one.when) for one in (*prompt.earlier, *prompt.turn)
+    ]
+    older = [one for one in seen[:-_MAX_PASSAGES] if wanted & set(terms(one.text[:2000]))]
+    return older[-_MAX_PASSAGES:] + seen[-_MAX_PASSAGES:]
+
+
+def _heard(prompt: Prompt, recalled: Sequence[Passage], wanted: set[str]) -> list[Passage]:
+    """Return passages with what people said in view, each once, the newest last."""
+    found: dict[tuple[str, str], Passage] = {}
+    for passage in (*recalled, *prompt.recalled, *prompt.notes, *_in_view(prompt, wanted)):
+        if passage.who != "memory" and passage.text:
+            found[passage.when, key(passage.text) or passage.text] = passage
+    return list(found.values())
+
+
+def gather(
+    prompt: Prompt, memory: str, recalled: Sequence[Passage], asker: Said, topic: str
+) -> list[Candidate]:
+    """Return all candidates that share a word with a question.
+
+    Args:
+        prompt: The request, read.
+        memory: Current long-term memory.
+        recalled: What recall returned.
+        asker: The message that asks.
+        topic: The terms of the question; empty takes everything.
+    """
+    wanted = set(topic.split())
+    found = [Candidate(parse(text, asker.subject), "", "memory") for text in facts_of(memory)]
+    forgotten: list[_Forgotten] = []
+    heard: list[Candidate] = []
+    for passage in _heard(prompt, recalled, wanted)[: 4 * _MAX_PASSAGES]:
+        if passage.spoken:
+            heard.extend(_spoken(passage, asker, forgotten))
+        elif passage.who != ASSISTANT or not _OWN_PHRASES.search(passage.text):
+            line = parse(passage.text, asker.subject)
+            heard.append(Candidate(line, passage.text, passage.who, passage.when))
+    heard = [one for one in heard if not any(_is_gone(one, gone, asker) for gone in forgotten)]
+    return found + [
+        one for one in heard if not wanted or wanted & (one.line.terms | set(terms(one.words)))
+    ]
+
+
+def level(candidate: Candidate, question: Question, asker: Said) -> int:
+    """Return how well a candidate answers: 3 wholly, 2 its subject, 1 comes near, 0 not."""
+    line = candidate.line
+    owner = line.owner if asker.group else ""
+    held = (
+        line.terms
+        | set(terms(candidate.words if not candidate.understood else ""))
+        | set(terms(owner))
+    )
+    if not question.required:
+        return 3 if question.of_day or question.optional & held else 0
+    if line.former and not _PAST_ASKED & set(words(question.text)):
+        return 0
+    hit = [group for group in question.required if group & held]
+    wanted = frozenset().union(*question.required) | question.optional
+    if _of_somebody_else(candidate, question, asker, wanted):
+        return 1 if set(line.subject) & wanted and not (asker.group and question.personal) else 0
+    if len(hit) == len(question.required):
+        return 3
+    named = [group for group in question.required if specific(group)]
+    hit_named = sum(1 for group in named if group & held)
+    if named and hit_named == len(named):
+        return 2
+    about = bool(line.subject) and set(line.subject) <= wanted
+    return 1 if about or (named and 2 * hit_named >= len(named)) else 0
+
+
+def _of_somebody_else(
+    candidate: Candidate, question: Question, asker: Said, wanted: frozenset[str]
+) -> bool:
+    line = candidate.line
+    if not candidate.understood or question.manner == "topic" or not question.personal:
+        return False
+    if asker.group and line.owner and line.owner != asker.subject.casefold():
+        return question.personal
+    extra = set(line.subject) - wanted
+    shared = set(line.subject) & wanted - ATTRIBUTES
+    return not shared and bool(extra & KIN_TERMS or (extra and not line.owner))
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What is current, its evidence and what it took the place of.
+
+    Attributes:
+        head: The current statement.
+        evidence: The newest words that say so, if any were found.
+        before: The newest statement that it replaced.
+    """
+
+    head: Candidate
+    evidence: Candidate | None = None
+    before: Candidate | None = None
+
+
+def _replaced_by(old: Candidate, everything: Sequence[Candidate]) -> Candidate | None:
+    if not old.understood:
+        return None
+    later = [
+        one for one in everything
+        if one.understood and one.newer(old) and key(one.line.text) != key(old.line.text)
+        and conflicts(one.line, old.line)
+    ]  # fmt: skip
+    return max(later, key=lambda one: one.rank, default=None)
+
+
+def settle(best: Sequence[Candidate], everything: Sequence[Candidate], limit: int) -> list[Finding]:
+    """Return findings for the candidates that match best, one for each fact, the best first."""
+    found: dict[str, Finding] = {}
+    for one in sorted(best, key=lambda each: each.rank, reverse=True):
+        newer = _replaced_by(one, everything)
+        head = newer or one
+        name = key(head.line.text) or head.line.text
+        known = found.get(name)
+        if known is None:
+            known = Finding(head, evidence=_words_for(head, everything))
+        if newer is not None and known.before is None and one.words:
+            known = Finding(known.head, known.evidence, one)
+        found[name] = known
+    return list(found.values())[:limit]
+
+
+def _words_for(head: Candidate, everything: Sequence[Candidate]) -> Candidate | None:
+    same = [
+        one for one in everything
+        if one.words and one.who not in _RANKS and key(one.line.text) == key(head.line.text)
+    ]  # fmt: skip
+    if same:
+        return max(same, key=lambda one: one.when)
+    return head if head.words and head.who not in _RANKS else None

@@ -1,0 +1,195 @@
+"""English persons: "I like my dog" to "The user likes the user's dog" to "You like your dog".
+
+Rule 1: the third person is exact: each "I" becomes "the user", never "they", so that the way back
+        is certain.
+Rule 2: a verb is changed only where its subject is sure; a past tense or a modal never is.
+Rule 3: what is not understood stays as it was written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+USER = "The user"
+
+_CONTRACTIONS = (
+    (re.compile(r"\b(i)'m\b", re.IGNORECASE), r"\1 am"),
+    (re.compile(r"\b(we|they|you)'re\b", re.IGNORECASE), r"\1 are"),
+    (re.compile(r"\b(i|we|they|you)'ve\b", re.IGNORECASE), r"\1 have"),
+    (re.compile(r"\b(i|we|they|you|he|she|it)'ll\b", re.IGNORECASE), r"\1 will"),
+    (re.compile(r"\b(i|we)'d\b(?= (?:\w+ )?(?:like|love|prefer|rather|be|hate|go)\b)", re.IGNORECASE), r"\1 would"),
+    (re.compile(r"\b(it|that|he|she|there|what|who|where|when|name)'s\b", re.IGNORECASE), r"\1 is"),
+    (re.compile(r"\bcan(?:'t|not)\b", re.IGNORECASE), "cannot"),
+    (re.compile(r"\bwon't\b", re.IGNORECASE), "will not"),
+    (re.compile(r"\b(do|does|did|is|are|was|were|have|has|had|could|would|should)n't\b", re.IGNORECASE), r"\1 not"),
+    (re.compile(r"\bdont\b", re.IGNORECASE), "do not"),
+    (re.compile(r"\bim\b", re.IGNORECASE), "I am"),
+)  # fmt: skip
+
+MODALS = frozenset("can cannot could will would shall should may might must".split())
+_PAST = frozenset(
+    """
+    was were had did went got made met saw took came gave left lost found kept said told thought
+    knew grew wrote spoke sold taught felt began broke chose drove drank ate fell flew forgot held
+    ran sang sat slept spent stood swam won wore built caught led sent quit bought brought became
+    understood paid heard hurt used rode rose shot stuck woke
+    """.split()
+)
+_NOT_PAST = frozenset("need feed speed breed bleed succeed proceed".split())
+_ADVERBS = frozenset(
+    """
+    really also just still always usually often sometimes never no longer only even actually now
+    mostly rarely seldom kind sort of both all currently not ever already once recently
+    absolutely have't soon almost
+    """.split()
+)
+VERBS = frozenset(
+    """
+    like love hate prefer enjoy dislike live work have drive drink eat play speak own study want
+    need use go run read write cook bake collect teach learn swim hike smoke wear travel plan think
+    believe sleep come grow keep know take make visit see meet call watch listen sing dance paint
+    draw sell buy belong support follow train practise practice hope wish miss admire adore avoid
+    suffer get feel volunteer code program fly ride ski surf climb sail garden fish dream remember
+    move start finish stay rent share care spend commute leave arrive return attend celebrate
+    """.split()
+)
+_SUBORDINATE = frozenset(
+    "when because if that while since and but as where before after than until though although so"
+    " who which what or how why think hope believe know said wish feel guess".split()
+)
+_YOU = "\x00you"
+_IE = frozenset(("dies", "lies", "ties"))
+
+
+def expand(text: str) -> str:
+    """Return the text with English contractions of pronouns and auxiliaries written out."""
+    text = text.replace("’", "'")
+    if "'" not in text and "dont" not in text.lower() and "im " not in text.lower():
+        return text
+    for pattern, written in _CONTRACTIONS:
+        text = pattern.sub(written, text)
+    return text
+
+
+def is_past(verb: str) -> bool:
+    """Return whether a verb is in the past tense, as far as its form tells."""
+    return verb in _PAST or (verb.endswith("ed") and len(verb) > 3 and verb not in _NOT_PAST)
+
+
+def third(verb: str) -> str:
+    """Return the form that goes with "the user" for the one that goes with "I" or "we"."""
+    irregular = {"am": "is", "are": "is", "were": "was", "have": "has", "do": "does", "go": "goes"}
+    if verb in irregular:
+        return irregular[verb]
+    if verb in MODALS or is_past(verb) or verb.endswith("'d") or not verb.isalpha():
+        return verb
+    if verb.endswith("y") and verb[-2:-1] not in tuple("aeiou"):
+        return verb[:-1] + "ies"
+    return verb + ("es" if verb.endswith(("s", "sh", "ch", "x", "z", "o")) else "s")
+
+
+def base(verb: str) -> str:
+    """Return the form that goes with "you" for the one that goes with "the user"."""
+    irregular = {"is": "are", "was": "were", "has": "have", "does": "do", "goes": "go"}
+    if verb in irregular:
+        return irregular[verb]
+    if verb in MODALS or not verb.endswith("s") or verb.endswith("ss") or len(verb) < 4:
+        return verb
+    if verb.endswith("ies") and verb not in _IE:
+        return verb[:-3] + "y"
+    if verb.endswith(("sses", "shes", "ches", "xes", "zzes", "oes")):
+        return verb[:-2]
+    return verb[:-1]
+
+
+def verb_at(tokens: list[str], start: int) -> int | None:
+    """Return where the verb of a subject that ends before ``start`` stands, past any adverbs."""
+    for at in range(start, min(start + 4, len(tokens))):
+        word = tokens[at].lower().strip(",.;!")
+        if word in _ADVERBS or (word.endswith("ly") and word not in ("fly", "rely", "reply")):
+            continue
+        return at if word.replace("'", "").isalpha() else None
+    return None
+
+
+def _conjugate(tokens: list[str], start: int) -> None:
+    at = verb_at(tokens, start)
+    if at is None:
+        return
+    tokens[at] = _keep_tail(tokens[at], third)
+    after = at + 1
+    if after + 1 < len(tokens) and tokens[after] in ("and", "or") and tokens[after + 1] in VERBS:
+        tokens[after + 1] = third(tokens[after + 1])
+
+
+def _split_tail(token: str) -> tuple[str, str]:
+    core = token.rstrip('.,;:!?)"”')
+    return core, token[len(core) :]
+
+
+def _keep_tail(token: str, change: Callable[[str], str]) -> str:
+    core, tail = _split_tail(token)
+    return change(core.lower()) + tail
+
+
+def to_third(clause: str, who: str = USER) -> str:
+    """Return a first person clause in the third person, as a sentence.
+
+    Args:
+        clause: One clause, contractions written out.
+        who: What "I" becomes; "The user" or a name.
+    """
+    tokens = clause.split()
+    inner = who[0].lower() + who[1:] if who == USER else who
+    plain = {
+        "me": inner,
+        "us": inner,
+        "my": f"{inner}'s",
+        "our": f"{inner}'s",
+        "mine": f"{inner}'s",
+    }
+    plain |= {"myself": "themselves", "ourselves": "themselves"}
+    for at, token in enumerate(tokens):
+        core, tail = _split_tail(token)
+        low = core.lower()
+        if low in ("i", "we"):
+            tokens[at] = inner + tail
+            joined = at > 1 and tokens[at - 1] == "and" and low == "i"
+            if not tail and not joined:
+                _conjugate(tokens, at + 1)
+        elif low in plain and core != "US":
+            tokens[at] = plain[low] + tail
+    return sentence(" ".join(tokens))
+
+
+def to_second(line: str, who: str = USER) -> str:
+    """Return a third person sentence about ``who``, addressed to them."""
+    names = sorted({who, who[0].lower() + who[1:] if who == USER else who})
+    pattern = re.compile("(" + "|".join(re.escape(name) for name in names) + r")('s)?(?!\w)")
+    tokens = pattern.sub(lambda found: f"{_YOU}r" if found[2] else _YOU, line).split()
+    for at, core in enumerate(tokens):
+        if core == _YOU and (at == 0 or tokens[at - 1].lower() in _SUBORDINATE):
+            verb = verb_at(tokens, at + 1)
+            if verb is not None:
+                tokens[verb] = _keep_tail_case(tokens[verb])
+                if verb + 2 < len(tokens) and tokens[verb + 1] in ("and", "or"):
+                    second = base(tokens[verb + 2])
+                    if second in VERBS:
+                        tokens[verb + 2] = second
+    text = " ".join(tokens).replace("\x00", "")
+    return sentence(re.sub(r"\byou themselves\b|\bthemselves\b", "yourself", text))
+
+
+def _keep_tail_case(token: str) -> str:
+    core, tail = _split_tail(token)
+    return base(core) + tail
+
+
+def sentence(text: str) -> str:
+    """Return the text with a capital first letter and a full stop."""
+    text = text.strip().rstrip(" ,;:")
+    if not text:
+        return ""
+    text = text[0].upper() + text[1:]
+    return text if text[-1] in '.!?。！？؟…"”' else f"{text}."

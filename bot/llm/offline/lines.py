@@ -1,0 +1,271 @@
+"""A line of memory, taken apart: whose, what attribute, which verb, and what is said.
+
+Rule 1: a line speaks of one subject; its verb is the first one that can follow that subject.
+Rule 2: two lines conflict when both cannot be the current value of one attribute.
+Rule 3: a line that cannot be taken apart conflicts with nothing but its own copy.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from bot.llm.offline.grammar import (
+    MODALS,
+    USER,
+    VERBS,
+    base,
+    expand,
+    is_past,
+    sentence,
+    third,
+    to_third,
+    verb_at,
+)
+from bot.llm.offline.words import KIN_TERMS, key, stem, terms, words
+
+_BULLET = re.compile(r"^\s*(?:[-*+•]|\d+[.)])\s+")
+_SAID_ON = re.compile(r"\s*\(said on \d{4}-\d\d-\d\d\)")
+_SAYING = re.compile(r'^(?P<who>.{1,80}?) said: "(?P<words>.*)"$', re.DOTALL)
+_FINITE = (
+    frozenset(third(verb) for verb in VERBS)
+    | MODALS
+    | frozenset("is are was were has have does do did had".split())
+)
+_PLACE = re.compile(r"(?:in|to|at|near|outside|on) ", re.IGNORECASE)
+_AGE = re.compile(r"(?:now |already )?\d{1,3}(?: years? old)?$")
+_ENDING = re.compile(
+    r"\b(?:not|never|no longer|cannot|stopped|quit|gave up)\b|\banymore\b|\bany more\b"
+)
+_RETRACTION = re.compile(r"\b(?:no longer|stopped|quit|gave up|anymore|any more)\b")
+_CHANGE = re.compile(r"\b(?:now|actually|instead|changed|new|no longer|anymore)\b", re.IGNORECASE)
+_DATED = re.compile(
+    r"\d|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\btomorrow\b|\btoday\b|\btonight\b"
+    r"|\bnext (?:week|month|year)\b",
+    re.IGNORECASE,
+)
+_JOB = re.compile(
+    r"an? (?:\w+ ){0,3}?(?:\w{2,}(?:er|or|ist|ect|ian)|nurse|chef|cook|pilot|student|clerk|judge"
+    r"|journalist|scientist|consultant|accountant|artist|freelancer|surgeon|dentist|vet|paramedic)"
+    r"(?: (?:at|in|for|with|from|by|and) .*)?$"
+)
+_NO_JOB = re.compile(r"(?:vegetarian|member|lover|beginner|smoker|drinker|sister|brother|father"
+                     r"|mother|daughter|number|christian|winner|speaker|sufferer|walker)$")  # fmt: skip
+_LEMMAS = dict.fromkeys(("is", "are", "was", "were", "been"), "be") | dict.fromkeys(
+    ("has", "have", "had"), "have"
+)
+_FORMERLY = re.compile(r"\b(?:lived|worked|used to|wants?|will)\b")
+_WORK = {"as": "job", "at": "employer", "for": "employer"}
+_STANDING = frozenset(stem(verb) for verb in ("live", "work", "use"))
+_LIKING = frozenset(stem(verb) for verb in ("like", "hate"))
+_MOVING = frozenset(stem(verb) for verb in ("live", "move", "settle"))
+ATTRIBUTES = frozenset(
+    stem(word)
+    for word in (
+        "name birthday age email phone number address favourite appointment flight job wedding"
+        " anniversary boss wife husband spouse partner hometown timezone password size type"
+        " deadline interview meeting exam language code goal nickname dream pronouns"
+    ).split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line, taken apart.
+
+    Attributes:
+        text: The sentence in the third person, without bullet.
+        saying: The person's own words, where the line only quotes them.
+        owner: Of whom it speaks: ``the user``, a member's name, or empty.
+        subject: Terms of the attribute or relation; empty where it is the owner.
+        verb: The verb's term.
+        negated: It says that something is not so, or no longer.
+        retracts: It says that something has ended.
+        changes: It says itself that it is newer.
+        rest: What follows the verb.
+        slot: The attribute that has one value at a time; empty where there is none.
+    """
+
+    text: str
+    saying: str = ""
+    owner: str = ""
+    subject: tuple[str, ...] = ()
+    verb: str = ""
+    negated: bool = False
+    retracts: bool = False
+    changes: bool = False
+    rest: str = ""
+    slot: str = ""
+
+    @property
+    def former(self) -> bool:
+        """Whether it speaks of a home or work of the past."""
+        return self.verb in _STANDING and bool(_FORMERLY.search(self.text))
+
+    @property
+    def terms(self) -> frozenset[str]:
+        """What it speaks of, with what its form implies."""
+        found = set(terms(_SAID_ON.sub("", self.text)))
+        found.discard("user")
+        if set(self.subject) & KIN_TERMS and re.search(r"(?<=\w )[A-Z]\w+", self.text):
+            found.add(stem("name"))
+        if self.slot in ("job", "age", "name"):
+            found.add(stem(self.slot))
+        if re.search(r"\b(?:from|based in)\b", self.rest) or self.slot == "home":
+            found |= {"origin", stem("live")}
+        return frozenset(found)
+
+
+def bare(line: str) -> str:
+    """Return a memory line's sentence without its bullet."""
+    return _BULLET.sub("", line).strip()
+
+
+def said_on(text: str, date: str) -> str:
+    """Return a sentence with the date on which it was said, for "tomorrow" and the like."""
+    body = text.rstrip(".")
+    return sentence(f"{body} (said on {date})") if date else text
+
+
+def _owner(text: str) -> tuple[str, list[str], bool]:
+    """Return the owner, the remaining words, and whether an attribute of theirs follows."""
+    found = re.match(
+        r"(?P<who>the user|\S+(?: \S+)? \([^()\s]+\))(?P<of>'s)? ", text, re.IGNORECASE
+    )
+    if found is None:
+        return "", text.split(), True
+    return found["who"].casefold(), text[found.end() :].split(), bool(found["of"])
+
+
+def _verb(tokens: list[str], *, attribute: bool) -> int | None:
+    if not attribute:
+        return verb_at(tokens, 0)
+    for at, token in enumerate(tokens[1:8], start=1):
+        low = token.lower()
+        if low in _FINITE or is_past(low):
+            return at
+    return None
+
+
+@lru_cache(maxsize=2048)
+def parse(line: str, who: str = USER) -> Line:
+    """Take a line of memory apart, whatever it is."""
+    text = bare(line)
+    if len(text) > 600:
+        return Line(text)
+    saying = _SAYING.match(text)
+    if saying:
+        return Line(text, saying=saying["words"], owner=saying["who"].casefold())
+    if re.match(r"(?:i|my|we|our)\b", text, re.IGNORECASE):
+        text = to_third(expand(text), who)
+    plain = _SAID_ON.sub("", expand(text)).rstrip(".!")
+    owner, tokens, attribute = _owner(plain)
+    at = _verb(tokens, attribute=attribute)
+    if at is None:
+        return Line(text, owner=owner)
+    subject = (
+        tuple(dict.fromkeys(stem(w) for w in words(" ".join(tokens[:at])))) if attribute else ()
+    )
+    low = plain.lower()
+    verb, rest = _lemma(tokens, at)
+    parsed = Line(
+        text,
+        owner=owner,
+        subject=subject,
+        verb=verb,
+        negated=bool(_ENDING.search(low)),
+        retracts=bool(_RETRACTION.search(low)),
+        changes=bool(_CHANGE.search(low)),
+        rest=rest,
+    )
+    return replace(parsed, slot=_slot(parsed))
+
+
+def _lemma(tokens: list[str], at: int) -> tuple[str, str]:
+    """Return the verb that carries the meaning, and what follows it."""
+    skipped = {"does", "do", "did", "not", "stopped", "quit", "no", "longer", "never"}
+    while at < len(tokens) - 1 and tokens[at].lower() in skipped:
+        at += 1
+    following = tokens[at + 1].lower() if at + 1 < len(tokens) else ""
+    if tokens[at].lower() in ("has", "have", "had") and (is_past(following) or following == "been"):
+        at += 1
+    verb = tokens[at].lower()
+    lemma = _LEMMAS.get(verb) or stem(base(verb))
+    return lemma, " ".join(tokens[at + 1 :])
+
+
+def _slot(line: Line) -> str:
+    """Return the name of the attribute of which only one value is current."""
+    if line.verb == "be":
+        return _being_slot(line)
+    if line.verb in _MOVING and _PLACE.match(line.rest) and not _FORMERLY.search(line.text):
+        return "home"
+    if line.verb == stem("work") and not _FORMERLY.search(line.text):
+        return _WORK.get(line.rest.partition(" ")[0], "")
+    return "called" if line.rest.startswith("to be called ") else ""
+
+
+def _being_slot(line: Line) -> str:
+    rest = line.rest.lower()
+    if _AGE.match(rest):
+        return "age"
+    if rest.startswith(("born in", "born on")):
+        return rest[:7]
+    if not line.negated and _JOB.match(rest) and not _NO_JOB.search(rest):
+        return "job"
+    if stem("name") in line.subject:
+        return "name"
+    if line.subject and (not set(line.subject) & KIN_TERMS or line.subject[-1] in ATTRIBUTES):
+        return _value_slot(line)
+    return ""
+
+
+def _value_slot(line: Line) -> str:
+    if set(line.subject) & ATTRIBUTES or line.changes:
+        return "value"
+    if _DATED.search(line.rest):
+        return "value:date"
+    article = re.match(r"(?:an?|the) ", line.rest)
+    return "value:kind" if article else "value:name" if line.rest[:1].isupper() else ""
+
+
+def conflicts(new: Line, old: Line) -> bool:
+    """Return whether the old line stops being current once the new one is said."""
+    if key(new.text) == key(old.text):
+        return True
+    if new.saying or old.saying or not new.verb or not old.verb or new.owner != old.owner:
+        return False
+    if not _same_subject(new.subject, old.subject):
+        return False
+    mine, theirs = set(terms(new.rest)), set(terms(old.rest))
+    if new.slot and _same_slot(new.slot, old.slot):
+        return not new.negated or bool(mine & theirs)
+    if new.verb in _LIKING and old.verb in _LIKING:
+        return bool(mine) and (mine == theirs or (new.retracts and mine <= theirs))
+    if new.verb != old.verb or not mine:
+        return False
+    if new.negated != old.negated:
+        return mine == theirs or (new.retracts and mine <= theirs) or _has_again(new, mine, theirs)
+    return mine == theirs and bool(_DATED.search(new.rest)) == bool(_DATED.search(old.rest))
+
+
+def _has_again(new: Line, mine: set[str], theirs: set[str]) -> bool:
+    return new.verb == "have" and (mine <= theirs if new.negated else theirs <= mine)
+
+
+def _same_slot(new: str, old: str) -> bool:
+    return new == old or (new == "value" and old.startswith("value"))
+
+
+def _same_subject(new: tuple[str, ...], old: tuple[str, ...]) -> bool:
+    if new == old:
+        return True
+    short, long = sorted((new, old), key=len)
+    return (
+        bool(short)
+        and len(short) == 1
+        and short[0] in KIN_TERMS
+        and long[0] == short[0]
+        and (len(long) == 2 and stem("name") not in long)
+    )

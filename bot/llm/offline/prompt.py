@@ -1,0 +1,285 @@
+"""Reading a request: who said what, what memory holds, what the tools answered.
+
+Rule 1: only the words before a quotation or a record are the person's own.
+Rule 2: the current long-term memory is the one in the records of the newest message, if it is
+        there, else the one in the ``<memory>`` block.
+Rule 3: a turn is all that came after the last answer; tools called in it have been called.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bot.llm.base import ChatMessage, ModelRequest
+from bot.llm.offline.grammar import USER
+
+_HEADER = re.compile(r"\[(?P<date>\d{4}-\d\d-\d\d) (?P<time>\d\d:\d\d), (?P<who>[^\n]{1,200}?)\] ")
+_MEMBER = re.compile(r".+ \([^()\s]+\)")
+_PASSAGE = re.compile(
+    r"- (?:memory|(?P<when>\d{4}-\d\d-\d\d(?: \d\d:\d\d)?), (?P<who>[^\n]{1,200}?))(?: \[#\d+\])?: (?P<text>.*)"
+)
+_RECORDS = "\n\n<records>\n"
+_RECORDS_ALONE = "<records>\n"
+_QUOTED = "\n<quoted>\n"
+_NEWER = re.compile(r"^Long-term memory, version \d+, saved [^\n]*:$", re.MULTILINE)
+_NEWER_END = "\n(end of long-term memory)"
+_HANDOFF = re.compile(r"<handoff [^>\n]*>\n(.*?)\n</handoff>", re.DOTALL)
+ASSISTANT = "tapebot"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A message of a person.
+
+    Attributes:
+        words: The person's own words.
+        who: The name shown, with the id in a group.
+        date: The day, ``2026-11-21``; empty where the message has no header.
+        time: The minute, ``22:41``.
+        at: Position among the request's messages.
+    """
+
+    words: str
+    who: str = ""
+    date: str = ""
+    time: str = ""
+    at: int = 0
+
+    @property
+    def group(self) -> bool:
+        """Whether several people speak here, so that names must stand in memory."""
+        return bool(_MEMBER.fullmatch(self.who))
+
+    @property
+    def subject(self) -> str:
+        """How lines of memory name this person."""
+        return self.who if self.group else USER
+
+    @property
+    def name(self) -> str:
+        """The name alone."""
+        return self.who.rpartition(" (")[0] if self.group else self.who
+
+    @property
+    def when(self) -> str:
+        """Day and minute."""
+        return f"{self.date} {self.time}".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A recalled text.
+
+    Attributes:
+        text: The words.
+        who: Whose words: a person's name, ``tapebot``, ``memory``, ``note`` or ``history``.
+        when: Day, or day and minute; empty for memory.
+    """
+
+    text: str
+    who: str
+    when: str = ""
+
+    @property
+    def spoken(self) -> bool:
+        """Whether these are the words of a person."""
+        return self.who not in (ASSISTANT, "memory", "note", "history")
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A tool call of this turn that has its result.
+
+    Attributes:
+        name: The tool.
+        arguments: Parsed; empty where they were not an object.
+        result: Its text.
+        at: Position of the call among the request's messages.
+    """
+
+    name: str
+    arguments: dict[str, Any]
+    result: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A request, read.
+
+    Attributes:
+        turn: The messages to be answered, in order.
+        earlier: What people said before, oldest first.
+        memory: Current long-term memory.
+        notes: Daily notes in view, as passages.
+        handoff: What the former session left.
+        done: Tool calls of this turn with results.
+        first: Nothing has been answered yet in this view.
+        tools: Names of the tools that may be called.
+        recalled: Passages in the records of the newest message.
+    """
+
+    turn: tuple[Said, ...]
+    earlier: tuple[Said, ...]
+    memory: str
+    notes: tuple[Passage, ...]
+    handoff: str
+    done: tuple[Done, ...]
+    first: bool
+    tools: frozenset[str]
+    recalled: tuple[Passage, ...] = ()
+
+
+def text_of(message: ChatMessage) -> str:
+    """Return a message's text, whether it is a text or a list of parts."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "\n".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+    return ""
+
+
+def own_words(content: str) -> str:
+    """Return what a person wrote themselves: no quotation, no records."""
+    cuts = [at for at in (content.find(_QUOTED), content.find(_RECORDS)) if at >= 0]
+    return content[: min(cuts)] if cuts else content
+
+
+def said(content: str, at: int = 0) -> Said:
+    """Read a user message."""
+    own = own_words(content)
+    header = _HEADER.match(own)
+    if header is None:
+        return Said(own.strip(), at=at)
+    own = own[header.end() :].strip()
+    return Said(own, header["who"].strip(), header["date"], header["time"], at)
+
+
+def passages(text: str) -> tuple[Passage, ...]:
+    """Read the passages in a recall's result or in records; other lines are passed over."""
+    found = []
+    for line in text[:200_000].split("\n"):
+        match = _PASSAGE.fullmatch(line.rstrip())
+        if match:
+            found.append(
+                Passage(match["text"].strip(), match["who"] or "memory", match["when"] or "")
+            )
+    return tuple(found)
+
+
+def _records(content: str) -> str:
+    if not content.endswith("</records>"):
+        return ""
+    return content[content.rfind(_RECORDS) + len(_RECORDS) :] if _RECORDS in content else ""
+
+
+def _block(system: str) -> str:
+    start = system.find("\n<memory>\n")
+    if system.startswith("<memory>\n"):
+        start = -1
+    elif start < 0:
+        return ""
+    end = system.find("\n</memory>", start + 1)
+    return system[start + 1 : end if end >= 0 else len(system)]
+
+
+def _sections(block: str) -> dict[str, str]:
+    names = ("## Long-term Memory", "## Today's Notes", "## Recent Notes")
+    sections: dict[str, list[str]] = {}
+    current: list[str] = []
+    for line in block.split("\n"):
+        if line in names and line not in sections:
+            current = sections.setdefault(line, [])
+        else:
+            current.append(line)
+    return {name: "\n".join(lines).strip("\n") for name, lines in sections.items()}
+
+
+def _memory(system: str, records: str) -> str:
+    newer = _NEWER.search(records)
+    if newer:
+        end = records.find(_NEWER_END, newer.end())
+        body = records[newer.end() : end if end >= 0 else len(records)].strip("\n")
+        return "" if body == "(empty)" else body
+    body = _sections(_block(system)).get("## Long-term Memory", "")
+    return "" if body.strip() == "(empty)" else body
+
+
+def _notes(system: str, today: str) -> tuple[Passage, ...]:
+    sections = _sections(_block(system))
+    found: list[Passage] = []
+    for name, date in (("## Today's Notes", today), ("## Recent Notes", "")):
+        for line in sections.get(name, "").split("\n"):
+            heading = re.fullmatch(r"#{1,4} (\d{4}-\d\d-\d\d)", line.strip())
+            if heading:
+                date = heading[1]  # noqa: PLW2901 - the notes below a date are of that date
+            elif line.strip() and not line.startswith("#"):
+                found.append(Passage(line.strip().lstrip("-* "), "note", date))
+    return tuple(found)
+
+
+def _done(messages: Sequence[ChatMessage], start: int) -> tuple[Done, ...]:
+    results = {
+        str(message.get("tool_call_id")): text_of(message)
+        for message in messages[start:]
+        if message.get("role") == "tool"
+    }
+    found = []
+    for at in range(start, len(messages)):
+        for call in messages[at].get("tool_calls") or ():
+            function = call.get("function") or {}
+            if str(call.get("id")) in results:
+                arguments = arguments_of(str(function.get("arguments", "")))
+                found.append(
+                    Done(str(function.get("name")), arguments, results[str(call["id"])], at)
+                )
+    return tuple(found)
+
+
+def arguments_of(text: str) -> dict[str, Any]:
+    """Return a call's arguments, empty where the text is no JSON object."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _allowed(request: ModelRequest) -> frozenset[str]:
+    names = frozenset(tool.name for tool in request.tools)
+    if request.tool_choice == "none":
+        return frozenset()
+    return names & {request.tool_choice} if request.tool_choice in names else names
+
+
+def read(request: ModelRequest) -> Prompt:
+    """Read the request of a turn."""
+    messages = list(request.messages)
+    system = "\n".join(text_of(m) for m in messages if m.get("role") == "system")
+    answers = [
+        at
+        for at, m in enumerate(messages)
+        if m.get("role") == "assistant" and not m.get("tool_calls")
+    ]
+    start = answers[-1] + 1 if answers else 0
+    users = [(at, text_of(m)) for at, m in enumerate(messages) if m.get("role") == "user"]
+    # Behind a tool's result the records are a message of their own.
+    people = [said(text, at) for at, text in users if not text.startswith(_RECORDS_ALONE)]
+    records = _records(f"\n\n{users[-1][1]}") if users else ""
+    handoff = _HANDOFF.search(system)
+    return Prompt(
+        turn=tuple(one for one in people if one.at >= start),
+        earlier=tuple(one for one in people if one.at < start),
+        memory=_memory(system, records),
+        notes=_notes(system, people[-1].date if people else ""),
+        handoff=handoff[1] if handoff else "",
+        done=_done(messages, start),
+        first=not answers,
+        tools=_allowed(request),
+        recalled=passages(_NEWER.sub("", records)),
+    )

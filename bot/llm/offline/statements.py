@@ -1,0 +1,217 @@
+"""What a person states: text to facts.
+
+Rule 1: only declarative clauses about the person, theirs, or a named thing are facts; questions,
+        requests, opinions of the moment and courtesies are not.
+Rule 2: one fact a line, in the third person; the words that it was taken from stay with it.
+Rule 3: what happened or was felt only today is a note of the day, not long-term memory.
+Rule 4: a statement that no rule understands is kept in the person's own words if it is plainly
+        about them; it is never guessed at.
+Rule 5: the work is bounded: long texts are read in part, and no pattern backtracks over a text.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from bot.llm.offline import foreign
+from bot.llm.offline.clauses import (
+    begins_as_question,
+    clauses,
+    has_verb,
+    is_question,
+    sentences,
+    strip,
+)
+from bot.llm.offline.grammar import USER, expand, is_past, sentence, third, to_third
+from bot.llm.offline.lines import parse, said_on
+from bot.llm.offline.words import KIN, words
+
+_MAX_CLAUSE = 300
+
+_NOTHING = re.compile(
+    r"(?:i|we) (?:also )?(?:(?:do|did|would|will|can) ?(?:not)? ?)?(?:"
+    r"(?:guess|mean|wonder|see|understand|agree|doubt|hear|asked|ask|said|told you|suppose|bet|disagree)\b"
+    r"|(?:like|love|hate) (?:it|that|this|you|your)\b"
+    r"|(?:want|need|would like|expect|wish) (?:you|to (?:know|ask|see|hear))\b"
+    r"|(?:know|think so|thought so|hope so|forgot|cannot remember|remember)\b"
+    r"|have (?:a|one|another|some|two) (?:\w+ )?questions?\b|had (?:a|one) question\b|need (?:some |your )?help\b"
+    r"|am (?:sorry|fine|good|ok|okay|back|here|done|sure|glad|happy to|ready|well|great|afraid|not sure"
+    r"|asking|wondering|curious|kidding|joking|testing|just (?:testing|kidding|asking|curious))\b)"
+    r"|(?:my|our) (?:question|bad|god|point|apologies|mistake|last message)\b"
+    r"|(?:i|we) (?:can|could|may|will|would|do|did|am|have|should|must)(?: not)?$",
+    re.IGNORECASE,
+)
+_OWN = re.compile(r"(?:i|my|we|our)\b", re.IGNORECASE)
+_LATER_OWN = re.compile(
+    r"(?:when|since|because|in|on|at|every|for|as|after|before|during|usually|recently|currently|these days|nowadays|last|next|from|until|sometimes|today|yesterday|tomorrow|tonight|this)\b[^,]{0,80}?,? (?:i|my|we) ",
+    re.IGNORECASE,
+)
+_CALLED = re.compile(
+    r"(?:please |you can |you may |just )*(?:call me|(?:everyone|people|friends|my friends) calls? me"
+    r"|i go by|i prefer to be called|i (?:would )?like to be called) (?P<name>[\w'’ .-]{1,40})",
+    re.IGNORECASE,
+)
+_AM_CALLED = re.compile(
+    r"i am (?:actually |now )?(?:called|named) (?P<name>.{1,60})", re.IGNORECASE
+)
+_AM_NAME = re.compile(r"i am (?P<name>[A-Z][\w'’-]+(?: [A-Z][\w'’-]+){0,2})")
+_NATION = re.compile(
+    r"(?:\w+(?:ese|ish|ian|ean|can|man)|Dutch|French|Greek|Swiss|Czech|Thai|Welsh|Muslim|Jewish|Hindu|Buddhist"
+    r"|Catholic|Protestant|Sikh|Israeli|Iraqi|Pakistani|Bangladeshi|American|Mexican|CEO|CTO|GMT|UTC"
+    r"|Not|From|In|At|On|So|Very|Also|The|Sorry|Happy|Sick|Tired|Vegan|Single|Married|Gay|OK|Fine|Virgo"
+    r"|Leo|Aries|Taurus|Gemini|Cancer|Libra|Scorpio|Capricorn|Aquarius|Pisces)"
+)
+_FORENAMES = frozenset(
+    "ian brian adrian julian damian fabian sebastian florian vivian jean sean dean duncan herman norman".split()
+)
+_AGE = re.compile(r"(i am )(\d{1,3})(?: now)?", re.IGNORECASE)
+_STANDING = re.compile(r"(?:please )?(?P<what>(?:always|never) .+)", re.IGNORECASE)
+_OTHER = re.compile(
+    r"(?:(?:the|our|this year's) (?:[\w'’-]+ ){1,6}?|(?:[A-Z][\w'’-]+ ){1,3}(?:[\w-]+ ){0,3}?)"
+    r"(?:is|are|was|were|has|lives|works|likes|loves|hates|moved|costs|starts|opens|closes|prefers)\s+\S"
+)
+_NOT_OTHER = re.compile(
+    r"(?:it|that|this|there|you|he|she|they|what|which|these|those|who|here|let|please|thanks|how|why"
+    r"|where|when|is|are|do|does|can|could|would|if|sounds|good|nice|great|in|on|at|all|everything"
+    r"|nothing|something|forget|delete|erase|remove|drop|tell|show|give|write|make|translate"
+    r"|explain|ignore|call|send|ask|answer|use|read|find|search|remind|remember|maybe|the (?:answer|problem|question|thing|point|weather|sun|sky|world|earth)|your)\b",
+    re.IGNORECASE,
+)
+_DAY_CUE = re.compile(
+    r"\b(?:today|this (?:morning|afternoon|evening)|tonight|last night|yesterday|just now|right now"
+    r"|at the moment|for (?:lunch|dinner|breakfast|supper))\b",
+    re.IGNORECASE,
+)
+_MOOD = re.compile(
+    r"(?:feel|feels|is feeling|is|is (?:so|very|really|a bit|quite|too))(?: (?:so|very|really|a bit|quite|too))? "
+    r"(?:tired|hungry|bored|sad|thirsty|sleepy|stressed|exhausted|busy|sick|ill|excited|cold|hot|angry)\b"
+)
+_RELATIVE = re.compile(
+    r"\b(?:today|tomorrow|tonight|yesterday|(?:next|this|last) (?:week|weekend|month|year|summer|winter"
+    r"|spring|autumn|fall|(?:mon|tues|wednes|thurs|fri|satur|sun)day)"
+    r"|on (?:mon|tues|wednes|thurs|fri|satur|sun)day|in (?:\w+) (?:days|weeks|months))\b",
+    re.IGNORECASE,
+)
+_PRONOUN = re.compile(r"(he|she|it|they) (?=[a-z])", re.IGNORECASE)
+_ALSO = re.compile(r"\b(i|we) (?:also|actually) ", re.IGNORECASE)
+_CLOSING = re.compile(
+    r",? (?:please|thanks|thank you|by the way|btw|too|you know|ok|okay|lol|haha)$", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One thing that a person stated.
+
+    Attributes:
+        line: The fact in the third person.
+        words: The sentence that it was taken from.
+        daily: It belongs in the notes of its day.
+    """
+
+    line: str
+    words: str
+    daily: bool = False
+
+
+def _line(clause: str, who: str) -> str:
+    """Return the line of one clause without fillers and contractions, or nothing."""
+    if len(clause.split()) < 2 or len(clause) > _MAX_CLAUSE or _NOTHING.match(clause):
+        return ""
+    called = _CALLED.fullmatch(clause)
+    if called:
+        return f"{who} wants to be called {called['name'].strip(' .')}."
+    named = _AM_CALLED.fullmatch(clause)
+    if named:
+        return f"{who}'s name is {named['name']}."
+    age = _AGE.fullmatch(clause)
+    if age:
+        return f"{who} is {age[2]} years old."
+    named = re.match(r"i am ", clause, re.IGNORECASE) and _AM_NAME.fullmatch("i" + clause[1:])
+    if named and _is_name(named["name"]):
+        return f"{who}'s name is {named['name']}."
+    if _OWN.match(clause) and len(clause.split()) > 2:
+        return to_third(clause, who) if _own_verb(clause) else ""
+    if _LATER_OWN.match(clause) and len(clause.split()) > 4:
+        return to_third(clause, who)
+    standing = _STANDING.fullmatch(clause)
+    if standing and len(clause.split()) > 2:
+        return f"{who} asks: {sentence(standing['what'])}"
+    if _OTHER.match(clause) and not _NOT_OTHER.match(clause):
+        return sentence(clause)
+    return ""
+
+
+def _own_verb(clause: str) -> bool:
+    return clause[:1].lower() in ("i", "w") or has_verb(clause)
+
+
+def _is_name(name: str) -> bool:
+    first = name.partition(" ")[0]
+    return first.casefold() in _FORENAMES or not _NATION.fullmatch(first)
+
+
+def _of_before(clause: str, before: str) -> str:
+    """Return the clause with its pronoun replaced by whom the sentence before spoke of."""
+    found = _PRONOUN.match(clause)
+    about = parse(before) if before else None
+    if found is None or about is None or not about.subject:
+        return ""
+    whose = re.match(r"(.+?'s (?:\w+ ){0,2}?(?:" + "|".join(KIN) + r"))\b", before, re.IGNORECASE)
+    if whose is None:
+        return ""
+    rest = clause[found.end() :]
+    if found[1].lower() == "they":
+        verb, _, tail = rest.partition(" ")
+        rest = f"{third(verb)} {tail}"
+    return sentence(f"{whose[1]} {rest}")
+
+
+def _is_daily(line: str) -> bool:
+    about = parse(line)
+    if about.subject or re.search(r"\b(?:tomorrow|born|will|appointment|meeting)\b", line):
+        return False
+    if _MOOD.search(line) and re.match(r"\S+ (?:\S+ )?(?:feel|is )", line):
+        return True
+    past = any(is_past(word) for word in words(line)[:5]) or " is " in line
+    return bool(_DAY_CUE.search(line)) and past
+
+
+def facts(text: str, who: str = USER, date: str = "", name: str = "") -> tuple[Fact, ...]:
+    """Return what a person states in a text, in order.
+
+    Args:
+        text: The person's own words alone.
+        who: How lines speak of the person; "The user" in a private chat.
+        date: The day of the message, for "tomorrow" and the like.
+        name: The person's name, for statements that are kept in their own words.
+    """
+    found: list[Fact] = []
+    for spoken in sentences(text):
+        if is_question(spoken) or begins_as_question(strip(spoken)):
+            continue
+        lines: list[str] = []
+        for clause in clauses(spoken) if len(spoken) <= 1200 else []:
+            plain = strip(expand(strip(clause)))
+            plain = _ALSO.sub(r"\1 ", _CLOSING.sub("", plain))
+            before = found[-1].line if found else ""
+            line = (
+                foreign.statement(strip(clause), who)
+                or _line(plain, who)
+                or _of_before(plain, before)
+            )
+            if line:
+                lines.append(said_on(line, date) if _RELATIVE.search(line) else line)
+        if not lines and _keep_as_said(spoken):
+            said = spoken.replace("\n", " ").replace('"', "”")
+            lines = [f'{name or who} said: "{said}"']
+        found.extend(Fact(line, spoken, _is_daily(line)) for line in lines)
+    return tuple({fact.line: fact for fact in found}.values())
+
+
+def _keep_as_said(spoken: str) -> bool:
+    plain = strip(spoken)
+    return (
+        4 <= len(plain) <= _MAX_CLAUSE and foreign.own_words(plain) and not foreign.question(plain)
+    )

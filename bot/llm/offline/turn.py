@@ -1,0 +1,247 @@
+"""One step of a turn: decide which tools to call, or what to say.
+
+Rule 1: a result that this turn already holds is used; the same call is never made twice in a turn.
+Rule 2: a tool that is not offered is not called, and what it would have done is not claimed.
+Rule 3: memory is written as a whole: the current text with the changes of every message in the turn.
+Rule 4: the first answer of a conversation says what is answering.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from bot.llm.base import ModelRequest
+from bot.llm.offline.answer import answer, listing
+from bot.llm.offline.foreign import language
+from bot.llm.offline.merge import forget, holds, matching, merge
+from bot.llm.offline.phrases import PHRASES, Phrases, quote
+from bot.llm.offline.prompt import Done, Prompt, passages, read
+from bot.llm.offline.questions import Act, Question, acts
+from bot.llm.offline.words import key
+
+RECALL_DAYS = 3650
+_FAILED = re.compile(
+    r"refus|fail|error|denied|not saved|nothing was saved|not allowed|interrupted|invalid|too large"
+    r"|too long|would drop|quarantin|unknown tool|turned down"
+)
+_FINE = ("saved", "ok", "noted", "done", "updated", "appended", "added", "note")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What to do: calls to make, or the answer where there are none."""
+
+    text: str = ""
+    calls: tuple[tuple[str, dict[str, Any]], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What the messages of a turn ask of memory.
+
+    Attributes:
+        prompt: The request.
+        acts: All acts in order.
+        memory: Long-term memory with every change in it.
+    """
+
+    prompt: Prompt
+    acts: tuple[Act, ...]
+    memory: str
+    changing: frozenset[int] = field(default_factory=frozenset)
+
+
+def step(request: ModelRequest) -> Step:
+    """Return the next step of the turn."""
+    plan = _plan(read(request))
+    calls = (*_writes(plan), *_recalls(plan))
+    return Step(calls=calls) if calls else Step(text=_reply(plan))
+
+
+def _plan(prompt: Prompt) -> _Plan:
+    wanted = tuple(act for said in prompt.turn for act in acts(said))
+    memory = prompt.memory
+    changing = set()
+    for act in wanted:
+        changed = _applied(memory, act)
+        if changed != memory:
+            changing.add(act.said.at)
+        memory = changed
+    return _Plan(prompt, wanted, memory, frozenset(changing))
+
+
+def _applied(memory: str, act: Act) -> str:
+    if act.kind == "forget" and act.topic != "*":
+        return forget(memory, act.topic).text
+    if act.kind == "remember" and holds(memory, act.topic):
+        return memory
+    if act.kind in ("state", "remember"):
+        lines = [fact.line for fact in act.facts if not fact.daily or act.kind == "remember"]
+        if act.kind == "remember" and not lines:
+            said = " ".join(act.topic.replace('"', "”").split())
+            lines = [f'{act.said.name or act.said.subject} said: "{said}"']
+        return merge(memory, lines).text
+    return memory
+
+
+def _after(plan: _Plan, name: str, at: int) -> Done | None:
+    """Return the last finished call of a tool after a message."""
+    found = [done for done in plan.prompt.done if done.name == name and done.at > at]
+    return found[-1] if found else None
+
+
+def _daily(act: Act) -> list[str]:
+    return [fact.line for fact in act.facts if fact.daily and act.kind == "state"]
+
+
+def _writes(plan: _Plan) -> list[tuple[str, dict[str, Any]]]:
+    calls: list[tuple[str, dict[str, Any]]] = []
+    tools = plan.prompt.tools
+    unsaved = any(_after(plan, "memory_save", at) is None for at in plan.changing)
+    if "memory_save" in tools and unsaved and plan.memory != plan.prompt.memory:
+        kept = set(plan.memory.splitlines())
+        gone = [
+            line for line in plan.prompt.memory.splitlines() if line.strip() and line not in kept
+        ]
+        content: dict[str, Any] = {"content": plan.memory}
+        calls.append(("memory_save", {**content, "removed": gone} if gone else content))
+    notes: dict[str, list[str]] = {}
+    for act in plan.acts:
+        if _daily(act) and _after(plan, "memory_daily", act.said.at) is None:
+            notes.setdefault(act.said.date, []).extend(_daily(act))
+    if "memory_daily" in tools:
+        for day, lines in notes.items():
+            content = "\n".join(f"- {line}" for line in dict.fromkeys(lines))
+            calls.append(("memory_daily", {"content": content} | ({"date": day} if day else {})))
+    return calls
+
+
+def _arguments(question: Question) -> dict[str, Any]:
+    if question.of_day and not question.required:
+        return {"days": 2}
+    return {"query": question.query, "days": RECALL_DAYS}
+
+
+def _recalls(plan: _Plan) -> list[tuple[str, dict[str, Any]]]:
+    if "memory_recall" not in plan.prompt.tools:
+        return []
+    made = [done.arguments for done in plan.prompt.done if done.name == "memory_recall"]
+    calls: list[tuple[str, dict[str, Any]]] = []
+    for act in plan.acts:
+        if act.question is not None and (act.question.query or act.question.of_day):
+            wanted = _arguments(act.question)
+            if wanted not in made:
+                made.append(wanted)
+                calls.append(("memory_recall", wanted))
+    return calls
+
+
+def _reply(plan: _Plan) -> str:
+    parts = [text for act in plan.acts if (text := _say(plan, act))]
+    body = "\n\n".join(dict.fromkeys(parts)) or PHRASES["en"].nothing
+    if plan.prompt.first:
+        body += f"\n\n{_phrases(plan.acts[-1]).honest if plan.acts else PHRASES['en'].honest}"
+    return body
+
+
+def _phrases(act: Act) -> Phrases:
+    return PHRASES[language(act.said.words)]
+
+
+def _say(plan: _Plan, act: Act) -> str:
+    phrases = _phrases(act)
+    if act.kind in ("state", "remember"):
+        return _confirm(plan, act, phrases)
+    if act.kind == "forget":
+        return _forgot(plan, act, phrases)
+    if act.kind == "ask" and act.question is not None:
+        wanted = _arguments(act.question)
+        found = [passages(done.result) for done in plan.prompt.done if done.arguments == wanted]
+        recalled = [one for result in found for one in result]
+        return answer(plan.prompt, plan.memory, recalled, act.said, act.question)
+    if act.kind == "all":
+        known = listing(plan.memory, act.said)
+        return (
+            f"This is what I know:\n{known}"
+            if known
+            else f"{phrases.unknown} {phrases.how_to_tell}"
+        )
+    if act.kind == "courtesy":
+        return _courtesy(plan, act, phrases)
+    return phrases.needs_model if act.topic else phrases.nothing
+
+
+def _confirm(plan: _Plan, act: Act, phrases: Phrases) -> str:
+    words = act.topic or " ".join(dict.fromkeys(fact.words for fact in act.facts))
+    said = quote(words, phrases)
+    written = [
+        done
+        for name in ("memory_save", "memory_daily")
+        if (done := _after(plan, name, act.said.at)) and _needs(act, name)
+    ]
+    refused = [done for done in written if not saved(done.result)]
+    if refused:
+        return f"I could not save that: {_first_line(refused[0].result)}"
+    unsaved = act.said.at in plan.changing and not any(
+        done.name == "memory_save" for done in written
+    )
+    unnoted = bool(_daily(act)) and not any(done.name == "memory_daily" for done in written)
+    if unsaved or unnoted:
+        return (
+            f"I read that, but I may not write to memory in this step, so it is not saved: {said}"
+        )
+    if act.kind == "remember":
+        return phrases.remember.format(quote=said)
+    if written:
+        return phrases.noted.format(quote=said)
+    return phrases.known.format(quote=said)
+
+
+def _needs(act: Act, name: str) -> bool:
+    daily = _daily(act)
+    return (
+        bool(daily)
+        if name == "memory_daily"
+        else len(daily) < len(act.facts) or act.kind == "remember"
+    )
+
+
+def _forgot(plan: _Plan, act: Act, phrases: Phrases) -> str:
+    if act.topic == "*":
+        return (
+            "To erase all of my memory, send `/memory clear`. I do not do that on a sentence alone."
+        )
+    done = _after(plan, "memory_save", act.said.at)
+    if done is None:
+        if matching(plan.prompt.memory, act.topic):
+            return "I may not write to memory in this step, so nothing is forgotten yet."
+        return "My long-term memory holds nothing about that. What was said stays on the tape."
+    if not saved(done.result):
+        return (
+            f"I could not forget that: {_first_line(done.result)} `/memory clear` clears all of it."
+        )
+    told = phrases.forgotten.format(quote=quote(act.topic, phrases))
+    return f"{told} The words themselves stay on the tape; `/memory undo` brings the line back."
+
+
+def _courtesy(plan: _Plan, act: Act, phrases: Phrases) -> str:
+    name = f", {act.said.name}" if act.said.name and key(act.said.name) else ""
+    if act.courtesy == "about":
+        start = "" if plan.prompt.first else phrases.honest.strip("_") + "\n\n"
+        return start + phrases.honest_help
+    if act.courtesy == "hello":
+        return f"{phrases.hello.format(name=name)} {phrases.honest_help}"
+    return phrases.thanks if act.courtesy == "thanks" else phrases.bye.format(name=name)
+
+
+def saved(result: str) -> bool:
+    """Return whether a tool's result says that it wrote."""
+    low = result.strip().lower()[:300]
+    return low.startswith(_FINE) or not _FAILED.search(low)
+
+
+def _first_line(result: str) -> str:
+    line = result.strip().partition("\n")[0][:300] or "the tool gave no reason"
+    return line if line.endswith((".", "!", "?")) else f"{line}."

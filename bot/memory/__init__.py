@@ -1,0 +1,1 @@
+"""Memory: folds over tapes, and the operations that change them."""

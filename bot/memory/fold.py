@@ -1,0 +1,184 @@
+"""All that a session needs to know of its tape, folded from its entries. Pure.
+
+Rule 1: applying the same entries in the same order gives the same state, whoever does it.
+Rule 2: ``pointers`` is a shortcut, never the truth: a fold over the whole tape gives the same.
+Rule 3: the memory block in the prompt is the zone as it was at the last boundary or consolidation
+    (``frozen``), so that the prompt's prefix stays the same in between.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from bot.llm.base import Usage
+from bot.memory.snapshot import MemorySnapshot, ZoneFold
+from bot.memory.turns import OpenTurn, TurnFold, Undelivered, usage_from
+from bot.memory.window import WindowFold, WindowMark
+from bot.tape.entries import MEMORY_CONSOLIDATED, TapeEntry
+
+CONSOLIDATION_FAILED = "consolidation.failed"
+
+
+class Pointers(BaseModel):
+    """Where a fold stood; written into ``turn.end`` so that opening a tape costs what is new.
+
+    Attributes:
+        at: The last entry that had been applied.
+        boundary: Id of the boundary anchor.
+        cursor: ``through`` of the last consolidation.
+        consolidated: Id of its anchor, 0 where there was none.
+        zone: Ids of the zone's open and seal.
+        frozen: The same of the zone that is in the prompt.
+        window: ``cut``, ``reads_from``, unconsolidated messages, their tokens.
+        usage: Totals.
+        turns: Turns ended.
+        prompt: Hash and id of the last system prompt.
+        open: Id, start and inbound of the open turn.
+        unsettled: Messages not yet listed in a ``turn.end``.
+        undelivered: Turn, entry and reply-to of answers without a receipt.
+    """
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    at: int
+    boundary: int
+    cursor: int
+    consolidated: int
+    zone: list[int]
+    frozen: list[int]
+    window: list[int]
+    usage: dict[str, Any]
+    turns: int
+    prompt: list[Any]
+    open: dict[str, Any] | None = None
+    unsettled: dict[str, int] = {}
+    undelivered: list[list[Any]] = []
+
+
+@dataclass(slots=True)
+class SessionFold:
+    """The state of one session.
+
+    Attributes:
+        window: What is in view, and what waits to be consolidated.
+        turns: Open turn, settled messages, undelivered answers, usage.
+        zone: The current memory zone.
+        frozen: The zone as the prompt shows it.
+        boundary: The last boundary anchor.
+        consolidated: The last ``memory/consolidated`` anchor.
+        failure: Data of the last failed consolidation, None once one has succeeded.
+        version: Id of the last entry applied.
+    """
+
+    window: WindowFold
+    turns: TurnFold = field(default_factory=TurnFold)
+    zone: ZoneFold = field(default_factory=ZoneFold)
+    frozen: MemorySnapshot = field(default_factory=MemorySnapshot)
+    frozen_span: tuple[int, int] | None = None
+    boundary: TapeEntry | None = None
+    consolidated: TapeEntry | None = None
+    failure: dict[str, Any] | None = None
+    version: int = 0
+
+    def apply(self, entry: TapeEntry) -> None:
+        """Take one entry in."""
+        self.window.apply(entry)
+        self.turns.apply(entry)
+        self.zone.apply(entry)
+        if entry.is_boundary:
+            self.boundary = entry
+            self._freeze()
+        elif entry.kind == "anchor" and entry.name == MEMORY_CONSOLIDATED:
+            self.consolidated = entry
+            self.failure = None
+            self._freeze()
+        elif entry.kind == "event" and entry.name == CONSOLIDATION_FAILED:
+            self.failure = {**entry.data, "ts": entry.meta.get("ts")}
+        self.version = entry.id
+
+    def _freeze(self) -> None:
+        self.frozen, self.frozen_span = self.zone.snapshot, self.zone.span
+
+    def pointers(self) -> dict[str, Any]:
+        """Return where the fold stands, as JSON."""
+        turns, mark = self.turns, self.window.mark()
+        pointers: dict[str, Any] = {
+            "at": self.version,
+            "boundary": self.boundary.id if self.boundary else 0,
+            "cursor": self.window.cursor,
+            "consolidated": self.consolidated.id if self.consolidated else 0,
+            "zone": list(self.zone.span or ()),
+            "frozen": list(self.frozen_span or ()),
+            "window": [
+                mark.cut,
+                mark.reads_from,
+                mark.unconsolidated,
+                mark.unconsolidated_tokens,
+            ],
+            "usage": turns.usage.as_json(),
+            "turns": turns.turns,
+            "prompt": list(turns.prompt),
+        }
+        if turns.open is not None:
+            opened = turns.open
+            pointers["open"] = {"id": opened.id, "start": opened.start, "inbound": opened.inbound}
+        if turns.unsettled:
+            pointers["unsettled"] = dict(turns.unsettled)
+        if turns.undelivered:
+            pointers["undelivered"] = [
+                [one.turn, one.entry, one.reply_to] for one in turns.undelivered.values()
+            ]
+        return pointers
+
+    def restore(self, pointers: Pointers, found: dict[int, TapeEntry]) -> None:
+        """Stand where the pointers say.
+
+        Args:
+            pointers: From a ``turn.end``.
+            found: The entries they name, by id: boundary, consolidated, zones, answers, and all
+                from ``window[1]`` to ``at``.
+
+        Raises:
+            KeyError: An entry that the pointers name is not there.
+            ValueError: They do not fit together.
+        """
+        cut, reads_from, messages, tokens = pointers.window
+        self.boundary = found[pointers.boundary] if pointers.boundary else None
+        self.consolidated = found[pointers.consolidated] if pointers.consolidated else None
+        self.zone = _zone(pointers.zone, found)
+        frozen = _zone(pointers.frozen, found)
+        self.frozen, self.frozen_span = frozen.snapshot, frozen.span
+        viewed = [found[i] for i in sorted(found) if reads_from <= i <= pointers.at]
+        self.window.restore(WindowMark(cut, reads_from, messages, tokens), pointers.cursor, viewed)
+        opened = pointers.open
+        self.turns = TurnFold(
+            open=OpenTurn(opened["id"], opened["start"], opened["inbound"]) if opened else None,
+            unsettled=dict(pointers.unsettled),
+            undelivered={
+                turn: Undelivered(turn, _said(found[entry]), entry, reply_to)
+                for turn, entry, reply_to in pointers.undelivered
+            },
+            usage=usage_from(pointers.usage) if pointers.usage else Usage(),
+            turns=pointers.turns,
+            prompt=(str(pointers.prompt[0]), int(pointers.prompt[1])),
+        )
+        self.version = pointers.at
+
+
+def _zone(span: list[int], found: dict[int, TapeEntry]) -> ZoneFold:
+    zone = ZoneFold()
+    if span:
+        first, last = span
+        for entry_id in range(first, last + 1):
+            if entry_id in found:
+                zone.apply(found[entry_id])
+        if zone.span != (first, last):
+            raise ValueError(f"there is no zone at {first} to {last}")
+    return zone
+
+
+def _said(entry: TapeEntry) -> str:
+    return str(entry.payload.get("content") or entry.data.get("text") or "")

@@ -1,0 +1,102 @@
+"""What a rewrite of long-term memory may not do. Pure.
+
+Rule 1: "(nothing)", "none" and the like are not memory.
+Rule 2: a rewrite that loses more than a third of the lines must name what it removes.
+Rule 3: long-term memory has a size that still fits every prompt.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import date, timedelta
+
+from bot.errors import MemoryRefused
+
+MAX_BYTES = 8_192
+"""Hard bound; 4 KB is recommended."""
+
+_NOTHING = re.compile(
+    r"[\W_]*(nothing|none|empty|null|n/?a|no (change|update|memor(y|ies))s?|unchanged)"
+    r"( (to|was|is) (save|remember|add|saved|added|new|report))?( yet)?[\W_]*",
+    re.IGNORECASE,
+)
+
+
+def lines_of(text: str) -> list[str]:
+    """Return a memory's lines without bullets and blanks, headings left out."""
+    stripped = (line.strip().lstrip("-*•").strip() for line in text.splitlines())
+    return [line for line in stripped if line and not line.startswith("#")]
+
+
+def check_rewrite(old: str, new: str, removed: Sequence[str] = ()) -> None:
+    """Refuse a rewrite that would lose memory by accident.
+
+    Args:
+        old: Current long-term memory.
+        new: What would replace it.
+        removed: Lines of the old that are dropped on purpose.
+
+    Raises:
+        MemoryRefused: The text says which rule was broken and what to do.
+    """
+    if _NOTHING.fullmatch(new.strip()):
+        raise MemoryRefused(
+            f"{new.strip()[:40]!r} is not memory: give the whole text, with all existing facts"
+        )
+    size = len(new.encode("utf-8", "backslashreplace"))
+    if size > MAX_BYTES:
+        raise MemoryRefused(f"{size} bytes is too long: at most {MAX_BYTES}, better under 4096")
+    kept = set(lines_of(new))
+    named = set(lines_of("\n".join(removed)))
+    before = lines_of(old)
+    lost = [line for line in before if line not in kept and not _survives(line, kept)]
+    unnamed = [line for line in lost if line not in named]
+    if len(unnamed) * 3 > len(before):
+        raise MemoryRefused(
+            f"this would drop {len(unnamed)} of {len(before)} facts, for example "
+            f"{unnamed[0][:80]!r}: keep them, or name each one that is to be removed"
+        )
+
+
+def merge_concurrent(base: str, current: str, update: str) -> str:
+    """Return ``update``, which was made from ``base``, with what changed since then kept.
+
+    Lines added between ``base`` and ``current`` are added, lines removed there are removed.
+    """
+    if base == current:
+        return update
+    base_lines, current_lines = base.splitlines(), current.splitlines()
+    gone = {line for line in base_lines if line.strip()} - set(current_lines)
+    merged = [line for line in update.splitlines() if line not in gone]
+    present = set(merged)
+    known = set(base_lines)
+    merged += [line for line in current_lines if line not in known and line not in present]
+    return "\n".join(merged).strip()
+
+
+def check_date(day: str | None, today: date, retention_days: int) -> str:
+    """Return a daily note's date as ISO; today for None.
+
+    Raises:
+        MemoryRefused: It is not a date, or would be pruned at once.
+    """
+    if day is None:
+        return today.isoformat()
+    try:
+        parsed = date.fromisoformat(day.strip())
+    except ValueError:
+        raise MemoryRefused(f"{day!r} is not a date such as {today.isoformat()}") from None
+    if parsed < today - timedelta(days=retention_days):
+        raise MemoryRefused(f"notes older than {retention_days} days are not kept")
+    return parsed.isoformat()
+
+
+def _survives(line: str, kept: set[str]) -> bool:
+    """True where a kept line says the same in other words: most of the words are in it."""
+    words = set(re.findall(r"\w+", line.lower()))
+    if not words:
+        return True
+    return any(
+        len(words & set(re.findall(r"\w+", other.lower()))) * 3 >= len(words) * 2 for other in kept
+    )

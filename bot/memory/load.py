@@ -1,0 +1,67 @@
+"""Folds a tape from its tail: costs what is new since the last turn, not what is old."""
+
+from __future__ import annotations
+
+from pydantic import ValidationError
+
+from bot.memory.fold import Pointers, SessionFold
+from bot.memory.window import TURN_END, WindowFold
+from bot.tape.entries import TapeEntry
+from bot.tape.service import TapeService
+
+_CHUNK = 2_000
+
+
+async def load_fold(tape: TapeService, *, max_messages: int, max_tokens: int) -> SessionFold:
+    """Return the fold of a tape; from its last usable pointers on, else from its first entry.
+
+    Args:
+        tape: The tape.
+        max_messages: Bound on messages in view.
+        max_tokens: Bound on their tokens.
+    """
+    pointers = await _last_pointers(tape)
+    if pointers is not None:
+        fold = SessionFold(WindowFold(max_messages, max_tokens))
+        try:
+            fold.restore(pointers, await _named(tape, pointers))
+        except (KeyError, ValueError, TypeError, IndexError):
+            # Pointers are a shortcut; a tape on which they do not hold is folded whole.
+            pass
+        else:
+            await _apply_from(tape, fold, pointers.at + 1)
+            return fold
+    fold = SessionFold(WindowFold(max_messages, max_tokens))
+    await _apply_from(tape, fold, 1)
+    return fold
+
+
+async def _last_pointers(tape: TapeService) -> Pointers | None:
+    async for entry in tape.read_back():
+        if entry.kind == "event" and entry.name == TURN_END and "pointers" in entry.data:
+            try:
+                pointers = Pointers.model_validate(entry.data["pointers"])
+            except ValidationError:
+                return None
+            return pointers if pointers.at < entry.id else None
+    return None
+
+
+async def _named(tape: TapeService, pointers: Pointers) -> dict[int, TapeEntry]:
+    spans = [(pointers.window[1], pointers.at)]
+    spans += [(span[0], span[1]) for span in (pointers.zone, pointers.frozen) if span]
+    spans += [(one, one) for one in (pointers.boundary, pointers.consolidated) if one]
+    spans += [(entry, entry) for _, entry, _ in pointers.undelivered]
+    found: dict[int, TapeEntry] = {}
+    for first, last in spans:
+        if not all(i in found for i in range(first, last + 1)):
+            found |= {entry.id: entry for entry in await tape.read_entries(first, last)}
+    return found
+
+
+async def _apply_from(tape: TapeService, fold: SessionFold, first: int) -> None:
+    last = await tape.version()
+    while first <= last:
+        for entry in await tape.read_entries(first, min(last, first + _CHUNK - 1)):
+            fold.apply(entry)
+        first += _CHUNK

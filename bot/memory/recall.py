@@ -1,0 +1,178 @@
+"""Recall: finds what was said before, in the zone, the history and the tape's newest part.
+
+Every passage carries its date, who said it, and the id of its entry, so that an answer can be
+checked. Scores are plain: the share of the question's words, weighted by rarity, with words cut to
+their stems; scripts without spaces are compared by pairs of characters.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, tzinfo
+
+import anyio
+import anyio.to_thread
+
+from bot.memory.guards import lines_of
+from bot.memory.snapshot import HISTORY, MemorySnapshot
+from bot.memory.transcript import said_at, sender_name
+from bot.tape.entries import TapeEntry
+from bot.tape.service import TapeService
+
+SCANNED = 5_000
+"""How many entries back a recall looks."""
+
+_SHOWN = 400
+_COMMON = frozenset(
+    "a about am an and any are as at be been but by can could did do does for from had has have he "
+    "her him his how i if in is it its just me my no not of on or our out she so some tell than "
+    "that the their them then there they this to up us was we were what when where which who why "
+    "will with would you your yours know remember said say please".split()
+)
+_WORDS = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
+_UNSPACED = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """Something found.
+
+    Attributes:
+        when: Date, with time where it is known, in the user's zone; empty for memory itself.
+        who: A person's name, ``tapebot``, ``memory``, ``note`` or ``history``.
+        text: The words, cut where they are long.
+        entry: Id of the tape entry; None for the zone.
+        score: Higher is better.
+    """
+
+    when: str
+    who: str
+    text: str
+    entry: int | None
+    score: float
+
+    def render(self) -> str:
+        """Return it as one line of a record."""
+        text = " ".join(self.text.split())
+        if len(text) > _SHOWN:
+            text = text[:_SHOWN].rstrip() + "…"
+        reference = f" [#{self.entry}]" if self.entry is not None else ""
+        when = f"{self.when}, " if self.when else ""
+        return f"- {when}{self.who}{reference}: {text}"
+
+
+async def recall(
+    tape: TapeService,
+    snapshot: MemorySnapshot,
+    query: str | None,
+    *,
+    days: int,
+    now: datetime,
+    timezone: tzinfo | None,
+    limit: int = 8,
+) -> list[Passage]:
+    """Return what fits the query best, best first; without one, the newest of each kind.
+
+    Args:
+        tape: Where to look; at most ``SCANNED`` entries back.
+        snapshot: The memory zone.
+        query: Words to look for.
+        days: How far back.
+        now: The current time.
+        timezone: The user's, for dates.
+        limit: Passages at most.
+    """
+    since = now - timedelta(days=days)
+    found = _from_zone(snapshot, since.astimezone(timezone).date().isoformat())
+    scanned = 0
+    async for entry in tape.read_back():
+        scanned += 1
+        moment = said_at(entry)
+        if scanned > SCANNED or (moment is not None and moment < since):
+            break
+        passage = _from_entry(entry, moment, timezone)
+        if passage is not None:
+            found.append(passage)
+    if query is None or not query.strip():
+        return found[:limit]
+    return await anyio.to_thread.run_sync(_rank, found, query, limit)
+
+
+def words_of(text: str) -> list[str]:
+    """Return a text's words for comparison: lower case, stemmed, common ones left out."""
+    words: list[str] = []
+    for word in _WORDS.findall(text.lower()):
+        if _UNSPACED.search(word):
+            words += [word[i : i + 2] for i in range(max(1, len(word) - 1))]
+        elif word not in _COMMON:
+            words.append(_stem(word))
+    return words
+
+
+def _stem(word: str) -> str:
+    word = word.removesuffix("'s")
+    for suffix in ("ings", "ing", "ies", "ed", "es", "s", "ly"):
+        if word.endswith(suffix) and len(word) - len(suffix) >= 3:
+            return word[: -len(suffix)] + ("y" if suffix == "ies" else "")
+    return word
+
+
+def _rank(found: Sequence[Passage], query: str, limit: int) -> list[Passage]:
+    wanted = set(words_of(query))
+    if not wanted:
+        return []
+    bags = [set(words_of(passage.text)) for passage in found]
+    seen_in = Counter(word for bag in bags for word in bag & wanted)
+    weight = {word: math.log(1 + len(bags) / (1 + seen_in[word])) + 0.1 for word in wanted}
+    total = sum(weight.values())
+    ranked = []
+    for age, (passage, bag) in enumerate(zip(found, bags, strict=True)):
+        matched = bag & wanted
+        if matched:
+            share = sum(weight[word] for word in matched) / total
+            # A question that was asked before shares its words but holds no answer.
+            asked = 0.5 if passage.text.rstrip().endswith(("?", "？", "؟")) else 1.0
+            ranked.append((share * asked, -age, passage))
+    ranked.sort(key=lambda item: (item[0], item[1]), reverse=True)
+    return [
+        Passage(one.when, one.who, one.text, one.entry, round(score, 3))
+        for score, _, one in ranked[:limit]
+    ]
+
+
+def _from_zone(snapshot: MemorySnapshot, oldest: str) -> list[Passage]:
+    found = [Passage("", "memory", line, None, 0.0) for line in lines_of(snapshot.long_term)]
+    for note in reversed(snapshot.dailies):
+        if note.date >= oldest:
+            found += [
+                Passage(note.date, "note", line, None, 0.0) for line in lines_of(note.content)
+            ]
+    return found
+
+
+def _from_entry(
+    entry: TapeEntry, moment: datetime | None, timezone: tzinfo | None
+) -> Passage | None:
+    when = moment.astimezone(timezone) if moment is not None else None
+    if entry.kind == "event" and entry.name == HISTORY:
+        text = str(entry.data.get("entry", ""))
+        day = when.strftime("%Y-%m-%d") if when else ""
+        return Passage(day, "history", text, entry.id, 0.0)
+    if entry.kind != "message":
+        return None
+    text = str(entry.payload.get("content", ""))
+    if not text.strip():
+        return None
+    who = "tapebot" if entry.payload.get("role") == "assistant" else sender_name(entry)
+    return Passage(when.strftime("%Y-%m-%d %H:%M") if when else "", who, text, entry.id, 0.0)
+
+
+def render_passages(passages: Iterable[Passage]) -> str:
+    """Return passages as records, one a line."""
+    return "\n".join(passage.render() for passage in passages) or "No matching records."

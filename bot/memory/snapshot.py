@@ -1,0 +1,167 @@
+"""The memory zone's content, its entries, and its rendering for the prompt.
+
+Rule 1: a snapshot is never changed; an edit gives a new one with the next version.
+Rule 2: a zone is ``memory/open``, its events, ``memory/seal``, appended atomically; a zone without
+    its seal does not exist.
+Rule 3: the zone of the highest version counts; of equal versions the last.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
+from typing import Any
+
+from bot.tape.entries import MEMORY_OPEN, MEMORY_SEAL, TapeEntry, anchor, event
+
+LONG_TERM = "memory.long_term"
+DAILY = "memory.daily"
+HISTORY = "memory.history"
+
+RECENT_DAYS = 7
+
+_HINTS = (
+    "Use `memory.save` to update long-term memory, `memory.daily` to append to daily notes, and "
+    "`memory.recall` to search past memories."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DailyNote:
+    """Notes of one day; ``date`` is ISO, in the user's time zone."""
+
+    date: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySnapshot:
+    """What the zone holds.
+
+    Attributes:
+        version: Grows by one with each edit; 0 where there is no zone yet.
+        long_term: Markdown, under 4 KB by recommendation.
+        dailies: One note a day at most, oldest first.
+    """
+
+    version: int = 0
+    long_term: str = ""
+    dailies: tuple[DailyNote, ...] = ()
+
+    def with_long_term(self, content: str) -> MemorySnapshot:
+        """Return the next version with this long-term memory."""
+        return replace(self, version=self.version + 1, long_term=content.strip())
+
+    def with_daily(self, day: str, content: str) -> MemorySnapshot:
+        """Return the next version with this appended to the day's note."""
+        notes = {note.date: note.content for note in self.dailies}
+        before = notes.get(day)
+        notes[day] = f"{before}\n{content.strip()}" if before else content.strip()
+        dailies = tuple(DailyNote(key, notes[key]) for key in sorted(notes))
+        return replace(self, version=self.version + 1, dailies=dailies)
+
+    def pruned(self, today: date, retention_days: int) -> MemorySnapshot:
+        """Return it without notes older than the retention, the version unchanged."""
+        oldest = (today - timedelta(days=retention_days)).isoformat()
+        return replace(self, dailies=tuple(n for n in self.dailies if n.date >= oldest))
+
+    def cleared(self) -> MemorySnapshot:
+        """Return the next version, empty."""
+        return MemorySnapshot(self.version + 1)
+
+
+def zone_entries(snapshot: MemorySnapshot, now: str) -> list[TapeEntry]:
+    """Return the zone's entries, to be appended as one write; ``now`` is ISO 8601."""
+    state = {"version": snapshot.version}
+    entries = [anchor(MEMORY_OPEN, state)]
+    if snapshot.long_term:
+        entries.append(event(LONG_TERM, {"content": snapshot.long_term, "updated_at": now}))
+    entries += [
+        event(DAILY, {"date": note.date, "content": note.content, "updated_at": now})
+        for note in snapshot.dailies
+    ]
+    return [*entries, anchor(MEMORY_SEAL, state)]
+
+
+@dataclass(slots=True)
+class ZoneFold:
+    """Finds the current zone in entries shown to it in order.
+
+    Attributes:
+        snapshot: The current zone.
+        span: Ids of its open and seal anchors; None where there is no zone.
+        saved_at: When it was sealed, ISO 8601 in UTC.
+    """
+
+    snapshot: MemorySnapshot = field(default_factory=MemorySnapshot)
+    span: tuple[int, int] | None = None
+    saved_at: str = ""
+    _open: TapeEntry | None = None
+    _inside: list[TapeEntry] = field(default_factory=list)
+
+    def apply(self, entry: TapeEntry) -> bool:
+        """Take one entry in; True where it completed a new current zone."""
+        if entry.kind == "anchor" and entry.name == MEMORY_OPEN:
+            self._open, self._inside = entry, []
+        elif self._open is None:
+            pass
+        elif entry.kind == "anchor" and entry.name == MEMORY_SEAL:
+            return self._seal(entry, self._open)
+        else:
+            self._inside.append(entry)
+        return False
+
+    def _seal(self, seal: TapeEntry, opened: TapeEntry) -> bool:
+        self._open = None
+        version = _version(seal)
+        if version != _version(opened) or version < max(1, self.snapshot.version):
+            return False
+        self.snapshot = _parse(self._inside, version)
+        self.span = (opened.id, seal.id)
+        self.saved_at = str(seal.meta.get("ts", ""))
+        return True
+
+
+def render_context(snapshot: MemorySnapshot, today: date, *, hints: bool = True) -> str:
+    """Return the ``<memory>`` block: usage hints, long-term memory, today's and recent notes.
+
+    Args:
+        snapshot: What to show.
+        today: The user's date.
+        hints: Say which tools change memory; left out for models without tools.
+    """
+    parts = [_HINTS] if hints else []
+    if snapshot.long_term:
+        parts.append(f"## Long-term Memory\n{snapshot.long_term}")
+    day = today.isoformat()
+    oldest = (today - timedelta(days=RECENT_DAYS)).isoformat()
+    todays = [note for note in snapshot.dailies if note.date == day]
+    recent = [note for note in snapshot.dailies if oldest <= note.date < day]
+    if todays:
+        parts.append(f"## Today's Notes\n{todays[0].content}")
+    if recent:
+        notes = "\n\n".join(f"### {note.date}\n{note.content}" for note in reversed(recent))
+        parts.append(f"## Recent Notes\n{notes}")
+    # Memory may quote anything that was said; it must not be able to end the block.
+    body = "\n\n".join(parts).replace("</memory>", "< /memory>")
+    return f"<memory>\n{body}\n</memory>"
+
+
+def _version(entry: TapeEntry) -> int:
+    version = entry.data.get("version")
+    return version if type(version) is int else 0
+
+
+def _parse(entries: list[TapeEntry], version: int) -> MemorySnapshot:
+    long_term = ""
+    notes: dict[str, str] = {}
+    for entry in entries:
+        content: Any = entry.data.get("content")
+        if not isinstance(content, str):
+            continue
+        if entry.name == LONG_TERM:
+            long_term = content
+        elif entry.name == DAILY and isinstance(day := entry.data.get("date"), str):
+            notes[day] = content
+    dailies = tuple(DailyNote(day, notes[day]) for day in sorted(notes))
+    return MemorySnapshot(version, long_term, dailies)

@@ -1,0 +1,87 @@
+"""Who said an entry, and when; and conversations as lines of text. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, tzinfo
+from functools import lru_cache
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from bot.tape.entries import TapeEntry
+
+_LONGEST = 4_000
+
+
+def said_at(entry: TapeEntry) -> datetime | None:
+    """Return when an entry was said, by the platform's clock where it has one; aware."""
+    try:
+        moment = datetime.fromisoformat(str(entry.meta.get("sent") or entry.meta.get("ts")))
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def local_time(entry: TapeEntry, timezone: tzinfo | None = None) -> str:
+    """Return ``YYYY-MM-DD HH:MM`` in the zone that the entry was written in, else in this one."""
+    moment = said_at(entry)
+    if moment is None:
+        return "?"
+    named = entry.meta.get("tz")
+    zone = _zone(named) if isinstance(named, str) else timezone
+    return moment.astimezone(zone or UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def sender_name(entry: TapeEntry) -> str:
+    """Return the name shown of who wrote a message, on one line, without brackets."""
+    sender = entry.meta.get("sender")
+    name = sender.get("name") if isinstance(sender, dict) else None
+    clean = " ".join(str(name or "user").replace("[", "(").replace("]", ")").split())
+    return clean[:64] or "user"
+
+
+def speaker(entry: TapeEntry) -> str:
+    """Return the sender's name, in groups with the platform's id, which cannot be forged."""
+    sender = entry.meta.get("sender")
+    if entry.meta.get("private") is False and isinstance(sender, dict) and "id" in sender:
+        return f"{sender_name(entry)} ({sender['id']})"
+    return sender_name(entry)
+
+
+def transcript(entries: Iterable[TapeEntry], timezone: tzinfo | None = None) -> list[str]:
+    """Return what was said as ``[YYYY-MM-DD HH:MM] USER (name): text``, one item a message.
+
+    Tool results and quoted text are marked as what they are; further lines of a message are
+    indented, so that no text can pass for another speaker's line.
+    """
+    lines = []
+    for entry in entries:
+        text = str(entry.payload.get("content", "")).strip()
+        if entry.kind == "message" and entry.payload.get("role") == "user":
+            who = f"USER ({speaker(entry)})"
+        elif entry.kind == "message":
+            who = "ASSISTANT"
+        elif entry.kind == "tool_call":
+            names = ", ".join(str(call.get("name")) for call in entry.payload.get("calls", []))
+            who = f"ASSISTANT [tools: {names}]"
+        else:
+            continue
+        quote = entry.meta.get("quote")
+        if isinstance(quote, str) and quote.strip():
+            text += f"\n[quoted, not the user's words: {quote.strip()}]"
+        if text:
+            lines.append(f"[{local_time(entry, timezone)}] {who}: {_indent(text)}")
+    return lines
+
+
+def _indent(text: str) -> str:
+    if len(text) > _LONGEST:
+        text = f"{text[:_LONGEST]} … ({len(text) - _LONGEST} more characters)"
+    return "\n  ".join(text.splitlines())
+
+
+@lru_cache(maxsize=64)
+def _zone(name: str) -> ZoneInfo | None:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError):
+        return None

@@ -1,0 +1,144 @@
+"""What a tape says of its turns: the open one, what was answered, what was not delivered. Pure.
+
+Rule 1: a turn is open from its ``turn.start`` to its ``turn.end``; there is one at most.
+Rule 2: an inbound is settled once a ``turn.end`` lists it; each is listed in exactly one.
+Rule 3: a ``turn.end`` with ``answered`` answers with the message or reply before it in its append.
+Rule 4: an answer is delivered once a ``delivery`` event names its turn, whatever it says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from bot.llm.base import Usage
+from bot.memory.window import LOOP_STEP, TURN_END, TURN_START
+from bot.tape.entries import TapeEntry
+
+TURN_RESUME = "turn.resume"
+DELIVERY = "delivery"
+REPLY = "reply"
+"""An answer that is no message of the assistant's: a command's, a notice. Not in the view."""
+
+
+@dataclass(slots=True)
+class OpenTurn:
+    """A turn that has begun.
+
+    Attributes:
+        id: The turn's id.
+        start: Id of its ``turn.start`` entry.
+        inbound: Platform ids of the messages it answers.
+        steps: Model calls whose outcome is on the tape.
+        resumes: How often it was taken up again after a kill.
+    """
+
+    id: str
+    start: int
+    inbound: list[str]
+    steps: int = 0
+    resumes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Undelivered:
+    """An answer on the tape without a receipt."""
+
+    turn: str
+    text: str
+    entry: int
+    reply_to: str | None
+
+
+@dataclass(slots=True)
+class TurnFold:
+    """Turns of one tape.
+
+    Attributes:
+        open: The open turn.
+        unsettled: Platform ids of messages on the tape that no ``turn.end`` lists, with entry ids.
+        undelivered: Answers by turn id.
+        usage: Of all turns and consolidations.
+        turns: How many have ended.
+        prompt: Hash and entry id of the last system prompt written.
+        last_prompt_tokens: What the provider counted in the last turn's prompt.
+    """
+
+    open: OpenTurn | None = None
+    unsettled: dict[str, int] = field(default_factory=dict)
+    undelivered: dict[str, Undelivered] = field(default_factory=dict)
+    usage: Usage = field(default_factory=Usage)
+    turns: int = 0
+    prompt: tuple[str, int] = ("", 0)
+    last_prompt_tokens: int = 0
+    _said: tuple[int, str] | None = None
+
+    def apply(self, entry: TapeEntry) -> None:
+        """Take one entry in."""
+        inbound = entry.meta.get("inbound")
+        if entry.kind == "message" and isinstance(inbound, str):
+            self.unsettled[inbound] = entry.id
+        if entry.kind == "message" and entry.payload.get("role") == "assistant":
+            self._said = (entry.id, str(entry.payload.get("content", "")))
+        elif entry.kind == "system":
+            self.prompt = (str(entry.meta.get("hash", "")), entry.id)
+        elif entry.kind == "event":
+            self._apply_event(entry)
+
+    def _apply_event(self, entry: TapeEntry) -> None:
+        data = entry.data
+        if entry.name == TURN_START:
+            self.open = OpenTurn(str(data.get("turn")), entry.id, _texts(data.get("inbound")))
+        elif entry.name == TURN_END:
+            self._end(data)
+        elif entry.name == REPLY:
+            self._said = (entry.id, str(data.get("text", "")))
+        elif entry.name == DELIVERY:
+            self.undelivered.pop(str(data.get("turn")), None)
+        elif self.open is not None and entry.name == LOOP_STEP:
+            self.open.steps += 1
+            self.open.inbound += _texts(data.get("inbound"))
+        elif self.open is not None and entry.name == TURN_RESUME:
+            self.open.resumes += 1
+        if (spent := data.get("usage")) is not None:
+            self.usage += usage_from(spent)
+
+    def _end(self, data: dict[str, Any]) -> None:
+        turn = str(data.get("turn"))
+        if self.open is not None and self.open.id == turn:
+            self.open = None
+        self.turns += 1
+        for inbound in _texts(data.get("inbound")):
+            self.unsettled.pop(inbound, None)
+        if data.get("answered") is True and self._said is not None:
+            entry, text = self._said
+            reply_to = data.get("reply_to")
+            self.undelivered[turn] = Undelivered(
+                turn, text, entry, reply_to if isinstance(reply_to, str) else None
+            )
+        tokens = data.get("prompt_tokens")
+        if type(tokens) is int and tokens:
+            self.last_prompt_tokens = tokens
+
+
+def usage_from(record: object) -> Usage:
+    """Return the usage that an event carries; zero where it carries none that can be read."""
+    if not isinstance(record, dict):
+        return Usage()
+    cost = record.get("cost")
+
+    def number(key: str) -> int:
+        value = record.get(key)
+        return value if type(value) is int else 0
+
+    return Usage(
+        number("prompt_tokens"),
+        number("cached_tokens"),
+        number("completion_tokens"),
+        cost if isinstance(cost, (int, float)) else None,
+        number("calls"),
+    )
+
+
+def _texts(value: object) -> list[str]:
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []

@@ -1,0 +1,204 @@
+"""Which entries of a tape the next view is made of. Pure.
+
+Rule 1: a boundary anchor begins the window anew; entries from its ``keep_from`` on stay in it.
+Rule 2: ``memory/consolidated`` begins it after ``through``; where that anchor stands is no matter.
+Rule 3: past the bounds (messages, tokens) it is cut to at most half of them. Cuts are made only when
+    a turn begins, and only where a user's turn begins, so that the prompt keeps its prefix in
+    between.
+Rule 4: a message that arrived during a turn (``queued``) stands where a turn took it in
+    (``joined``), not where it arrived.
+Rule 5: everything else is bookkeeping and is not in the window.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from bot.llm.base import estimate_tokens
+from bot.tape.entries import MEMORY_CONSOLIDATED, TapeEntry
+
+TURN_START = "turn.start"
+TURN_END = "turn.end"
+LOOP_STEP = "loop.step"
+
+_SPOKEN = frozenset({"message", "tool_call", "tool_result"})
+
+
+def entry_tokens(entry: TapeEntry) -> int:
+    """Return an estimate of what an entry costs in a prompt."""
+    payload = entry.payload
+    if entry.kind == "tool_call":
+        calls = payload.get("calls")
+        text = f"{payload.get('content')}{calls}"
+    else:
+        text = str(payload.get("content", ""))
+    return estimate_tokens(text) + 6
+
+
+def joined_ids(entry: TapeEntry) -> list[int]:
+    """Return the ids of queued messages that a turn took in with this event."""
+    if entry.kind != "event" or entry.name not in (TURN_START, LOOP_STEP, TURN_END):
+        return []
+    joined = entry.data.get("joined")
+    return [i for i in joined if type(i) is int] if isinstance(joined, list) else []
+
+
+def is_queued(entry: TapeEntry) -> bool:
+    """True for a message that arrived while a turn ran."""
+    return entry.kind == "message" and entry.meta.get("queued") is True
+
+
+def begins_turn(entry: TapeEntry) -> bool:
+    """True where a user's turn begins: the only places where a window may be cut."""
+    if entry.kind == "message":
+        return entry.payload.get("role") == "user" and not is_queued(entry)
+    return entry.name == TURN_START and bool(joined_ids(entry))
+
+
+@dataclass(frozen=True, slots=True)
+class WindowMark:
+    """Where a window stands; enough to build it again.
+
+    Attributes:
+        cut: The first id that is in it.
+        reads_from: The first id that must be read: a queued message may stand before the cut.
+        unconsolidated: Messages after the cursor.
+        unconsolidated_tokens: What they cost.
+    """
+
+    cut: int
+    reads_from: int
+    unconsolidated: int
+    unconsolidated_tokens: int
+
+
+@dataclass(slots=True)
+class WindowFold:
+    """Entries in view, and what waits to be consolidated.
+
+    Attributes:
+        max_messages: Bound on messages in view.
+        max_tokens: Bound on their estimated tokens.
+        entries: In view order, with the events at which queued messages join.
+        queued: Messages by id that join at such an event, or still wait.
+        cut: The first id in view.
+        cursor: The last id that has been consolidated.
+        unconsolidated: Messages after the cursor.
+        unconsolidated_tokens: What they cost.
+    """
+
+    max_messages: int
+    max_tokens: int
+    entries: list[TapeEntry] = field(default_factory=list)
+    queued: dict[int, TapeEntry] = field(default_factory=dict)
+    cut: int = 1
+    cursor: int = 0
+    unconsolidated: int = 0
+    unconsolidated_tokens: int = 0
+    messages: int = 0
+    tokens: int = 0
+
+    def apply(self, entry: TapeEntry) -> None:
+        """Take one entry in."""
+        if entry.kind in _SPOKEN:
+            self._add_spoken(entry)
+        elif entry.is_boundary:
+            keep = entry.data.get("keep_from")
+            self._drop_before(keep if type(keep) is int else entry.id)
+        elif entry.name == MEMORY_CONSOLIDATED and entry.kind == "anchor":
+            self._consolidated(entry.data)
+        elif joined_ids(entry):
+            self.entries.append(entry)
+        if entry.name == TURN_START and entry.kind == "event":
+            self._bound()
+
+    def waiting(self) -> list[TapeEntry]:
+        """Return the queued messages that no turn has taken in."""
+        joined = {i for entry in self.entries for i in joined_ids(entry)}
+        return [entry for entry_id, entry in self.queued.items() if entry_id not in joined]
+
+    def mark(self) -> WindowMark:
+        """Return where the window stands."""
+        reads_from = min([self.cut, *self.queued])
+        return WindowMark(self.cut, reads_from, self.unconsolidated, self.unconsolidated_tokens)
+
+    def restore(self, mark: WindowMark, cursor: int, entries: list[TapeEntry]) -> None:
+        """Stand where the mark says, given the entries read from ``mark.reads_from`` on."""
+        self.cut, self.cursor = mark.cut, cursor
+        for entry in entries:
+            if is_queued(entry) or (entry.id >= mark.cut and entry.kind in _SPOKEN):
+                self._add_spoken(entry)
+            elif entry.id >= mark.cut and joined_ids(entry):
+                self.entries.append(entry)
+            else:
+                self._forget(entry)
+        self._count()
+        self.unconsolidated = mark.unconsolidated
+        self.unconsolidated_tokens = mark.unconsolidated_tokens
+
+    def turn_starts(self) -> list[int]:
+        """Return the ids at which user turns in view begin, oldest first."""
+        return [entry.id for entry in self.entries if begins_turn(entry)]
+
+    def _add_spoken(self, entry: TapeEntry) -> None:
+        cost = entry_tokens(entry)
+        if entry.kind == "message":
+            self.unconsolidated += 1
+            self.messages += 1
+        self.unconsolidated_tokens += cost
+        self.tokens += cost
+        if is_queued(entry):
+            self.queued[entry.id] = entry
+        else:
+            self.entries.append(entry)
+
+    def _consolidated(self, state: dict[str, Any]) -> None:
+        through = state.get("through")
+        if type(through) is not int or through <= self.cursor:
+            return
+        self.cursor = through
+        messages, tokens = state.get("messages"), state.get("tokens")
+        if type(messages) is int and type(tokens) is int:
+            self.unconsolidated = max(0, self.unconsolidated - messages)
+            self.unconsolidated_tokens = max(0, self.unconsolidated_tokens - tokens)
+        if through >= self.cut:
+            self._drop_before(through + 1)
+
+    def _bound(self) -> None:
+        if self.messages <= self.max_messages and self.tokens <= self.max_tokens:
+            return
+        messages, tokens = self.messages, self.tokens
+        place = None
+        for entry in self.entries:
+            if begins_turn(entry):
+                place = entry.id
+                if messages * 2 <= self.max_messages and tokens * 2 <= self.max_tokens:
+                    break
+            taken = [entry] if entry.kind in _SPOKEN else self._joined(entry)
+            messages -= sum(one.kind == "message" for one in taken)
+            tokens -= sum(entry_tokens(one) for one in taken)
+        if place is not None:
+            self._drop_before(place)
+
+    def _drop_before(self, first: int) -> None:
+        self.cut = first
+        for entry in self.entries:
+            if entry.id < first:
+                self._forget(entry)
+        self.entries = [entry for entry in self.entries if entry.id >= first]
+        self._count()
+
+    def _forget(self, event: TapeEntry) -> None:
+        """Drop the queued messages that joined at an event which is out of view."""
+        for entry_id in joined_ids(event):
+            self.queued.pop(entry_id, None)
+
+    def _count(self) -> None:
+        in_view = [entry for entry in self.entries if entry.kind in _SPOKEN]
+        in_view += self.queued.values()
+        self.messages = sum(entry.kind == "message" for entry in in_view)
+        self.tokens = sum(entry_tokens(entry) for entry in in_view)
+
+    def _joined(self, entry: TapeEntry) -> list[TapeEntry]:
+        return [self.queued[i] for i in joined_ids(entry) if i in self.queued]

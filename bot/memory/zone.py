@@ -1,0 +1,165 @@
+"""The memory zone: long-term memory and daily notes, embedded in a session's tape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import date, datetime, tzinfo
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+from bot.clock import Clock, SystemClock, iso
+from bot.errors import VersionConflict
+from bot.files import private_directory, replace_file
+from bot.memory.guards import check_date
+from bot.memory.snapshot import (
+    MemorySnapshot,
+    ZoneFold,
+    render_context,
+    zone_entries,
+)
+from bot.tape.entries import TapeEntry
+from bot.tape.service import TapeService
+
+_TRIES = 5
+
+Edit = Callable[[MemorySnapshot], MemorySnapshot]
+
+Compose = Callable[[MemorySnapshot, list[TapeEntry], int], Sequence[TapeEntry]]
+"""Given the new snapshot, the zone's entries and the tape's version, returns what to append."""
+
+
+class MemoryZone:
+    """Reads and writes one tape's zone.
+
+    A write is a compare-and-set: it goes to the tape only if no other zone came in between, and is
+    computed anew from that one if it did.
+
+    Args:
+        tape: The tape; each zone is one atomic append to it.
+        retention_days: Daily notes older than this are left out at the next write.
+        fold: Shared with whoever already folds this tape; by default the zone keeps its own.
+        timezone: The user's, in which days begin.
+        clock: Tells today.
+    """
+
+    def __init__(
+        self,
+        tape: TapeService,
+        *,
+        retention_days: int = 30,
+        fold: ZoneFold | None = None,
+        timezone: tzinfo | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._tape = tape
+        self.retention_days = retention_days
+        self.timezone = timezone
+        self._clock = clock or SystemClock()
+        self._fold = fold or ZoneFold()
+        self._loaded = fold is not None
+        if fold is None:
+            tape.observe(self._fold.apply)
+
+    def read(self) -> MemorySnapshot:
+        """Return the current snapshot, from memory."""
+        return self._fold.snapshot
+
+    def now(self) -> datetime:
+        """Return the current time, in UTC."""
+        return self._clock.now()
+
+    def today(self) -> date:
+        """Return the user's date."""
+        return self.now().astimezone(self.timezone).date()
+
+    def get_context(self) -> str:
+        """Return the ``<memory>`` block of the system prompt."""
+        return render_context(self.read(), self.today())
+
+    async def ensure(self) -> None:
+        """Load the zone; make an empty one on a tape that has none; prune an old one."""
+        if not self._loaded:
+            for entry in await self._tape.read_entries():
+                self._fold.apply(entry)
+            self._loaded = True
+        if self.read().version == 0:
+            await self.edit(lambda snapshot: snapshot.cleared())
+        else:
+            await self.prune()
+
+    async def save_long_term(self, content: str) -> None:
+        """Replace long-term memory."""
+        await self.edit(lambda snapshot: snapshot.with_long_term(content))
+
+    async def append_daily(self, content: str, date: str | None = None) -> None:
+        """Append to a day's note; ``date`` is ISO, today by default.
+
+        Raises:
+            MemoryRefused: The date is not one, or is older than the retention.
+        """
+        day = check_date(date, self.today(), self.retention_days)
+        await self.edit(lambda snapshot: snapshot.with_daily(day, content))
+
+    async def clear(self) -> None:
+        """Empty the zone; former versions stay on the tape."""
+        await self.edit(lambda snapshot: snapshot.cleared())
+
+    async def prune(self) -> int:
+        """Drop daily notes older than the retention; return how many there were."""
+        snapshot = self.read()
+        kept = len(snapshot.pruned(self.today(), self.retention_days).dailies)
+        dropped = len(snapshot.dailies) - kept
+        if dropped:
+            await self.edit(_next)
+        return dropped
+
+    def entries_for(self, snapshot: MemorySnapshot) -> list[TapeEntry]:
+        """Return the entries that write this snapshot, old notes pruned."""
+        pruned = snapshot.pruned(self.today(), self.retention_days)
+        return zone_entries(pruned, iso(self._clock.now()))
+
+    async def edit(self, change: Edit, compose: Compose | None = None) -> MemorySnapshot:
+        """Write a changed zone, with other entries around it in the same atomic append.
+
+        Args:
+            change: Gives the next snapshot from the current one, or the current one itself where
+                there is nothing to write; called again on a conflict.
+            compose: Gives all that is appended; by default the zone alone.
+
+        Returns:
+            The snapshot that is now current.
+
+        Raises:
+            MemoryRefused: ``change`` turned it down; nothing was written.
+            VersionConflict: Others kept writing in between.
+        """
+        for last in (*[False] * (_TRIES - 1), True):
+            version = await self._tape.version()
+            base = self.read()
+            fresh = change(base)
+            zone = [] if fresh is base else self.entries_for(fresh)
+            written = zone if compose is None else compose(fresh, zone, version)
+            try:
+                await self._tape.append_many(written, expect=version)
+            except VersionConflict:
+                if last:
+                    raise
+            else:
+                return self.read()
+        raise AssertionError("the last try returns or raises")
+
+    async def export(self, path: Path) -> None:
+        """Write the snapshot as Markdown to a file that only its owner can read."""
+        snapshot = self.read()
+        parts = [f"# Memory of {self._tape.name}, version {snapshot.version}\n"]
+        parts.append(f"## Long-term Memory\n\n{snapshot.long_term or '(empty)'}\n")
+        parts += [f"## {note.date}\n\n{note.content}\n" for note in snapshot.dailies]
+        text = "\n".join(parts)
+        await anyio.to_thread.run_sync(private_directory, path.parent)
+        await anyio.to_thread.run_sync(replace_file, path, text.encode("utf-8", "backslashreplace"))
+
+
+def _next(snapshot: MemorySnapshot) -> MemorySnapshot:
+    return MemorySnapshot(snapshot.version + 1, snapshot.long_term, snapshot.dailies)

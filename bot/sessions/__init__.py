@@ -1,0 +1,1 @@
+"""Sessions: one worker each, the only writer of its tape."""

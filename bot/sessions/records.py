@@ -1,0 +1,68 @@
+"""Entries that a session's worker writes around turns. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bot.bus import DeliveryReport, Inbound
+from bot.clock import iso
+from bot.commands.parser import ParsedCommand
+from bot.llm.base import Usage
+from bot.memory.fold import SessionFold
+from bot.memory.turns import DELIVERY, REPLY
+from bot.memory.window import TURN_END
+from bot.tape.entries import TapeEntry, event, message
+
+COMMAND = "command"
+
+
+def message_entry(inbound: Inbound, timezone: str, *, queued: bool = False) -> TapeEntry:
+    """Return a person's message as an entry; what fixes its rendering is in its meta."""
+    meta = _meta(inbound, timezone)
+    if queued:
+        meta["queued"] = True
+    if inbound.quote is not None:
+        meta["quote"] = inbound.quote
+    return message("user", inbound.text, **meta)
+
+
+def command_entry(inbound: Inbound, parsed: ParsedCommand, timezone: str) -> TapeEntry:
+    """Return a command as an event: it is heard, but it is no part of the conversation."""
+    data = {"name": parsed.name, "arguments": parsed.arguments}
+    return event(COMMAND, data, **_meta(inbound, timezone))
+
+
+def command_end(
+    turn: str, inbound: Inbound, text: str, fold: SessionFold, *, status: str = "command"
+) -> list[TapeEntry]:
+    """Return the reply to a command, and the end of the turn that it is."""
+    end = {
+        "turn": turn,
+        "status": status,
+        "answered": True,
+        "inbound": [inbound.id],
+        "reply_to": inbound.id,
+        "usage": Usage().as_json(),
+        "pointers": fold.pointers(),
+    }
+    return [event(REPLY, {"text": text}, turn=turn), event(TURN_END, end)]
+
+
+def delivery_entry(report: DeliveryReport) -> TapeEntry:
+    """Return the receipt of an answer."""
+    data: dict[str, Any] = {"turn": report.answer, "delivered": report.delivered}
+    if report.platform_ids:
+        data["platform_ids"] = list(report.platform_ids)
+    if report.error is not None:
+        data["error"] = report.error
+    return event(DELIVERY, data)
+
+
+def _meta(inbound: Inbound, timezone: str) -> dict[str, Any]:
+    return {
+        "sender": {"id": inbound.sender.id, "name": inbound.sender.name},
+        "inbound": inbound.id,
+        "sent": iso(inbound.sent_at),
+        "tz": timezone,
+        "private": inbound.private,
+    }

@@ -1,0 +1,45 @@
+"""What all session workers of a program share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from bot.agent.agent import Agent
+from bot.bus import Bus
+from bot.commands.registry import CommandRegistry
+from bot.consolidation.policy import Policy
+from bot.tape.store import TapeStore
+
+
+@dataclass(frozen=True, slots=True)
+class SessionServices:
+    """Shared parts and bounds.
+
+    Attributes:
+        bus: Where answers go.
+        store: Where tapes live.
+        agent: Runs turns.
+        commands: Slash commands.
+        policy: When to consolidate.
+        exports: The folder for exports.
+        retention_days: How long daily notes are kept.
+        view_messages: Bound on messages in view.
+        view_tokens: Bound on their tokens.
+        portion_tokens: Conversation in one consolidation request.
+        archive_timeout: Seconds that ``/new`` may take to consolidate.
+        idle_seconds: After this long without anything to do a worker leaves.
+    """
+
+    bus: Bus
+    store: TapeStore
+    agent: Agent
+    commands: CommandRegistry
+    policy: Policy
+    exports: Path
+    retention_days: int
+    view_messages: int
+    view_tokens: int
+    portion_tokens: int
+    archive_timeout: float
+    idle_seconds: float

@@ -1,0 +1,470 @@
+"""The session worker: takes what arrives in one session, in order, and writes its tape.
+
+States: idle, or busy with one job (a turn, or ``/new``). While a turn runs, messages go to the tape
+at once and join it at its next step; commands that may run at any time do; everything behind a
+command that may not waits, in order, in the bus's journal. The worker leaves when it has been idle
+for a while and nothing is owed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import anyio
+
+from bot.agent.turn import Turn
+from bot.bus import Activity, Address, Answer, Delivery, DeliveryReport, Partial, SessionInbox
+from bot.commands.parser import ParsedCommand, parse_command
+from bot.commands.registry import CommandRegistry, CommandReply
+from bot.errors import ConsolidationFailed, ModelError, TapebotError
+from bot.ids import new_id
+from bot.memory.asks import to_remember, with_line
+from bot.memory.fold import SessionFold
+from bot.memory.guards import MAX_BYTES
+from bot.memory.load import load_fold
+from bot.memory.snapshot import MemorySnapshot
+from bot.memory.transcript import said_at
+from bot.memory.turns import OpenTurn
+from bot.memory.window import TURN_END
+from bot.memory.zone import Edit, MemoryZone
+from bot.sessions import archiver
+from bot.sessions.consolidator import Consolidated, Consolidator, RetryNow
+from bot.sessions.records import command_end, command_entry, delivery_entry, message_entry
+from bot.sessions.services import SessionServices
+from bot.tape.service import TapeService
+
+logger = logging.getLogger(__name__)
+
+_MOST_RESUMES = 3
+# The wall clock may have been set back between acceptance and the entry.
+_CLOCK_SLACK = timedelta(minutes=10)
+
+_GAVE_UP = (
+    "Something inside tapebot went wrong with this message, more than once; it is in the log. "
+    "Your message is kept. Please try it in other words."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _JobDone:
+    """The running job has ended."""
+
+
+_Item = Delivery | DeliveryReport | Consolidated | RetryNow | _JobDone
+
+
+class SessionWorker:
+    """Serves one session while it holds its inbox.
+
+    Args:
+        inbox: The session's receiving end; released by whoever claimed it.
+        services: What workers share.
+        give_up: Answer what is open with an apology instead of trying again.
+    """
+
+    def __init__(
+        self, inbox: SessionInbox, services: SessionServices, *, give_up: bool = False
+    ) -> None:
+        self._inbox = inbox
+        self._services = services
+        self._give_up = give_up
+        self._address = Address.parse(inbox.session)
+        self._deliveries: dict[str, Delivery] = {}
+        self._owed: dict[str, list[str]] = {}
+        self._sent: set[str] = set()
+        self._deferred: deque[Delivery] = deque()
+        self._turn: Turn | None = None
+        self._job: anyio.CancelScope | None = None
+        self._stopping: tuple[Delivery, ParsedCommand] | None = None
+        self._send, self._receive = anyio.create_memory_object_stream[_Item](0)
+        self.tape = TapeService(services.store, inbox.session)
+
+    # What commands may ask (commands.registry.CommandContext).
+
+    fold: SessionFold
+    zone: MemoryZone
+
+    @property
+    def exports(self) -> Path:
+        """The folder for exports."""
+        return self._services.exports
+
+    @property
+    def commands(self) -> CommandRegistry:
+        """All commands."""
+        return self._services.commands
+
+    def model_line(self) -> str:
+        """Return the model's name."""
+        name = self._services.agent.model.name
+        if name == "offline":
+            return "offline responder (no language model; set `TAPEBOT_MODEL` for one)"
+        return f"`{name}`"
+
+    def consolidation_line(self) -> str:
+        """Return how consolidation stands."""
+        if self._consolidator.running:
+            return "running"
+        failure = self.fold.failure
+        if failure is not None:
+            return (
+                f"failed at {str(failure.get('ts'))[:16]} ({failure.get('error')}); it is retried"
+            )
+        if self.fold.consolidated is None:
+            return "not needed yet"
+        return f"last at {str(self.fold.consolidated.meta.get('ts'))[:16]}"
+
+    # Life.
+
+    async def run(self) -> None:
+        """Serve until idle for long, or cancelled; a turn that is cut short stays open."""
+        await self._open()
+        with self._send, self._receive:
+            async with anyio.create_task_group() as tasks:
+                self._tasks = tasks
+                tasks.start_soon(self._pump)
+                await self._recover()
+                while True:
+                    item: _Item | None = None
+                    with anyio.move_on_after(self._services.idle_seconds):
+                        item = await self._receive.receive()
+                    if item is not None:
+                        await self._handle(item)
+                    elif self._quiet:
+                        break
+                tasks.cancel_scope.cancel()
+
+    @property
+    def _quiet(self) -> bool:
+        """True when nothing runs and nothing is owed."""
+        return (
+            self._job is None
+            and not self._consolidator.running
+            and not self._deferred
+            and not self.fold.turns.undelivered
+        )
+
+    async def _open(self) -> None:
+        services, agent = self._services, self._services.agent
+        await self.tape.ensure_bootstrap_anchor()
+        self.fold = await load_fold(
+            self.tape, max_messages=services.view_messages, max_tokens=services.view_tokens
+        )
+        self.tape.observe(self.fold.apply)
+        self.zone = MemoryZone(
+            self.tape,
+            retention_days=services.retention_days,
+            fold=self.fold.zone,
+            timezone=agent.timezone,
+            clock=agent.clock,
+        )
+        await self.zone.ensure()
+        self._consolidator = Consolidator(
+            tape=self.tape,
+            fold=self.fold,
+            zone=self.zone,
+            model=agent.model,
+            policy=services.policy,
+            portion_tokens=services.portion_tokens,
+            clock=agent.clock,
+            post=self._send.send,
+        )
+
+    async def _pump(self) -> None:
+        """Bring what the bus has to the one place where things are handled."""
+        while True:
+            await self._send.send(await self._inbox.receive())
+
+    async def _recover(self) -> None:
+        """Take up what a kill left: undelivered answers, an open turn, waiting messages."""
+        await self._send_answers()
+        opened = self.fold.turns.open
+        if opened is not None:
+            if self._give_up or opened.resumes >= _MOST_RESUMES:
+                turn = self._new_turn()
+                turn.id, turn.inbound = opened.id, opened.inbound
+                await turn.end("error", _GAVE_UP, error="gave up after repeated failures")
+                await self._send_answers()
+            else:
+                self._start_job(self._resume_turn, opened)
+        if self._job is None:
+            await self._next_job()
+
+    async def _handle(self, item: _Item) -> None:
+        if isinstance(item, DeliveryReport):
+            await self._on_report(item)
+        elif isinstance(item, Consolidated):
+            await self._consolidator.settle(item, self._tasks)
+            self._consolidator.start_if_due(self._tasks)
+        elif isinstance(item, RetryNow):
+            self._consolidator.retry()
+            self._consolidator.start_if_due(self._tasks)
+        elif isinstance(item, _JobDone):
+            self._job = self._turn = None
+            await self._next_job()
+        else:
+            await self._on_delivery(item)
+
+    # Messages.
+
+    async def _on_delivery(self, delivery: Delivery) -> None:
+        inbound = delivery.inbound
+        if delivery.redelivered and await self._known(delivery):
+            return
+        self._deliveries[inbound.id] = delivery
+        parsed = parse_command(inbound.text)
+        if self._give_up and delivery.redelivered:
+            await self._refuse(delivery)
+        elif parsed is not None and parsed.name == "stop":
+            await self._stop(delivery, parsed)
+        elif self._deferred:
+            self._deferred.append(delivery)
+        else:
+            await self._take(delivery, parsed)
+
+    async def _take(self, delivery: Delivery, parsed: ParsedCommand | None) -> None:
+        """Act on a message that is next in order."""
+        command = self.commands.get(parsed.name) if parsed is not None else None
+        if parsed is not None and (command is None or command.anytime):
+            await self._command(delivery, parsed)
+        elif self._job is None:
+            if parsed is not None:
+                self._start_job(self._new_session, delivery, parsed)
+            else:
+                self._start_job(self._run_turn, delivery)
+        elif parsed is None and self._turn is not None:
+            await self._queue(delivery)
+        else:
+            self._deferred.append(delivery)
+
+    async def _queue(self, delivery: Delivery) -> None:
+        """Put a message on the tape while a turn runs; it joins at the next step."""
+        entry = message_entry(delivery.inbound, self._services.agent.timezone_name, queued=True)
+        learn = self._learn(delivery.inbound.text)
+        await self.zone.edit(
+            learn or (lambda snapshot: snapshot), lambda _, zone, __: [entry, *zone]
+        )
+
+    async def _known(self, delivery: Delivery) -> bool:
+        """True where a redelivered message is on the tape already; settles what is owed for it."""
+        inbound = delivery.inbound.id
+        if inbound in self.fold.turns.unsettled or (
+            self.fold.turns.open is not None and inbound in self.fold.turns.open.inbound
+        ):
+            self._deliveries[inbound] = delivery
+            return True
+        oldest = delivery.accepted_at - _CLOCK_SLACK
+        async for entry in self.tape.read_back():
+            moment = said_at(entry)
+            if moment is not None and moment < oldest and entry.kind == "event":
+                return False
+            if entry.name == TURN_END and inbound in entry.data.get("inbound", []):
+                turn = str(entry.data.get("turn"))
+                if turn in self.fold.turns.undelivered:
+                    self._deliveries[inbound] = delivery
+                    self._owed.setdefault(turn, []).append(inbound)
+                else:
+                    await delivery.ack()
+                return True
+        return False
+
+    async def _refuse(self, delivery: Delivery) -> None:
+        entry = message_entry(delivery.inbound, self._services.agent.timezone_name)
+        turn = new_id("turn")
+        end = command_end(turn, delivery.inbound, _GAVE_UP, self.fold, status="error")
+        await self.tape.append_many([entry, *end])
+        self._owed[turn] = [delivery.inbound.id]
+        await self._send_answers()
+
+    # Jobs.
+
+    def _start_job(self, job: Callable[..., Awaitable[None]], *arguments: object) -> None:
+        self._job = anyio.CancelScope()
+        self._tasks.start_soon(self._run_job, self._job, job, arguments)
+
+    async def _run_job(
+        self,
+        scope: anyio.CancelScope,
+        job: Callable[..., Awaitable[None]],
+        arguments: tuple[object, ...],
+    ) -> None:
+        await self._services.bus.send(Activity(self._address, "thinking"))
+        with scope:
+            await job(*arguments)
+        if self._stopping is not None:
+            await self._stopped(*self._stopping)
+            self._stopping = None
+        await self._send_answers()
+        await self._services.bus.send(Activity(self._address, "idle"))
+        await self._send.send(_JobDone())
+
+    async def _next_job(self) -> None:
+        """Begin what waits: first messages on the tape, then what stands behind a command."""
+        waiting = self.fold.window.waiting()
+        if waiting:
+            self._start_job(self._run_waiting)
+            return
+        while self._deferred and self._job is None:
+            delivery = self._deferred.popleft()
+            await self._take(delivery, parse_command(delivery.inbound.text))
+        if self._job is None:
+            self._consolidator.start_if_due(self._tasks)
+
+    async def _run_turn(self, delivery: Delivery) -> None:
+        turn = self._turn = self._new_turn()
+        entry = message_entry(delivery.inbound, self._services.agent.timezone_name)
+        learn = self._learn(delivery.inbound.text)
+        await turn.start([entry], [delivery.inbound.id], learn=learn)
+        await self._drive(turn)
+
+    async def _run_waiting(self) -> None:
+        """Run a turn for messages that arrived too late for the one before."""
+        turn = self._turn = self._new_turn()
+        waiting = self.fold.window.waiting()
+        inbound = [str(e.meta["inbound"]) for e in waiting if "inbound" in e.meta]
+        await turn.start([], inbound, joined=[entry.id for entry in waiting])
+        await self._drive(turn)
+
+    async def _resume_turn(self, opened: OpenTurn) -> None:
+        turn = self._turn = self._new_turn()
+        await turn.resume(opened)
+        await self._drive(turn)
+
+    async def _drive(self, turn: Turn) -> None:
+        """Run a turn, showing its text as it grows."""
+        async with anyio.create_task_group() as streaming:
+            streaming.start_soon(self._stream, turn)
+            await turn.run()
+            streaming.cancel_scope.cancel()
+        self._owed[turn.id] = list(turn.inbound)
+
+    async def _stream(self, turn: Turn) -> None:
+        while True:
+            text = await turn.next_partial()
+            await self._services.bus.send(Partial(self._address, turn.id, text))
+
+    def _new_turn(self) -> Turn:
+        return Turn(self._services.agent, self.tape, self.fold, self.zone, self._on_tool)
+
+    async def _on_tool(self, name: str) -> None:
+        await self._services.bus.send(Activity(self._address, "tool", name))
+
+    def _learn(self, text: str) -> Edit | None:
+        """Return the edit of memory that a message asks for in words that code recognises."""
+        line = to_remember(text)
+        if line is None:
+            return None
+
+        def change(snapshot: MemorySnapshot) -> MemorySnapshot:
+            changed = with_line(snapshot.long_term, line)
+            fits = len(changed.encode("utf-8", "replace")) <= MAX_BYTES
+            if changed == snapshot.long_term or not fits:
+                return snapshot
+            return snapshot.with_long_term(changed)
+
+        return change
+
+    # Commands.
+
+    async def _command(self, delivery: Delivery, parsed: ParsedCommand) -> None:
+        command = self.commands.get(parsed.name)
+        try:
+            if command is None or command.run is None:
+                reply = CommandReply(self.commands.unknown(parsed))
+            else:
+                reply = await command.run(parsed.arguments, self)
+        except TapebotError as error:
+            reply = CommandReply(f"That did not work: {error}.")
+        await self._reply(delivery, parsed, reply)
+
+    async def _reply(self, delivery: Delivery, parsed: ParsedCommand, reply: CommandReply) -> None:
+        turn = new_id("turn")
+        heard = command_entry(delivery.inbound, parsed, self._services.agent.timezone_name)
+        await self.zone.edit(
+            reply.change or (lambda snapshot: snapshot),
+            lambda fresh, zone, _: [
+                heard,
+                *reply.notes,
+                *zone,
+                *command_end(turn, delivery.inbound, reply.render(fresh), self.fold),
+            ],
+        )
+        self._owed[turn] = [delivery.inbound.id]
+        await self._send_answers()
+
+    async def _stop(self, delivery: Delivery, parsed: ParsedCommand) -> None:
+        if self._job is None:
+            await self._reply(delivery, parsed, CommandReply("Nothing is running."))
+        elif self._stopping is not None:
+            await self._reply(delivery, parsed, CommandReply("Stopping already."))
+        else:
+            # The job itself says so on the tape once it has let go of it.
+            self._stopping = (delivery, parsed)
+            self._job.cancel()
+
+    async def _stopped(self, delivery: Delivery, parsed: ParsedCommand) -> None:
+        """Put on the tape that the job was stopped; what was said stays."""
+        turn = self._turn
+        if turn is None or turn.ended:
+            await self._reply(delivery, parsed, CommandReply("Stopped."))
+            return
+        waiting = self.fold.window.waiting()
+        await self.tape.append(
+            command_entry(delivery.inbound, parsed, self._services.agent.timezone_name)
+        )
+        turn.inbound += [str(e.meta["inbound"]) for e in waiting if "inbound" in e.meta]
+        turn.inbound.append(delivery.inbound.id)
+        await turn.end("stopped", "Stopped.", joined=[entry.id for entry in waiting])
+        self._owed[turn.id] = list(turn.inbound)
+
+    async def _new_session(self, delivery: Delivery, parsed: ParsedCommand) -> None:
+        now = parsed.arguments.lower() == "now"
+        if not now:
+            try:
+                with anyio.fail_after(self._services.archive_timeout):
+                    await self._consolidator.finish()
+            except (ModelError, ConsolidationFailed, TimeoutError) as error:
+                logger.warning("/new in %s failed: %s", self.tape.name, error)
+                why = str(error) or f"it took over {self._services.archive_timeout:g} s"
+                text = f"{archiver.FAILED}\n\n({why}. `/new now` begins at once.)"
+                await self._reply(delivery, parsed, CommandReply(text))
+                return
+        self._consolidator.cancel()
+        turn = new_id("turn")
+        await archiver.hand_off(
+            self.tape,
+            self.fold,
+            self.zone,
+            inbound=delivery.inbound,
+            parsed=parsed,
+            turn=turn,
+            timezone=self._services.agent.timezone_name,
+            consolidated=not now,
+        )
+        self._owed[turn] = [delivery.inbound.id]
+
+    # Answers.
+
+    async def _send_answers(self) -> None:
+        """Send every answer on the tape that has no receipt and was not sent by this worker."""
+        for one in self.fold.turns.undelivered.values():
+            if one.turn not in self._sent:
+                self._sent.add(one.turn)
+                await self._services.bus.send(
+                    Answer(self._address, one.turn, one.text, one.reply_to, one.turn)
+                )
+
+    async def _on_report(self, report: DeliveryReport) -> None:
+        """Put a receipt on the tape; only then are the messages it answers done with."""
+        if report.answer in self.fold.turns.undelivered:
+            await self.tape.append(delivery_entry(report))
+        self._sent.discard(report.answer)
+        for inbound in self._owed.pop(report.answer, []):
+            delivery = self._deliveries.pop(inbound, None)
+            if delivery is not None:
+                await delivery.ack()

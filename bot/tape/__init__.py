@@ -1,0 +1,1 @@
+"""The tape: an append-only record per conversation."""

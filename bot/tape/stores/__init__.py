@@ -1,0 +1,1 @@
+"""Where tapes live, one module for each kind of place."""

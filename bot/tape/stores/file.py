@@ -1,0 +1,499 @@
+"""Tapes as JSONL files: one live file for each tape, and its sealed segments beside it.
+
+Names are ``<workspace>__<session>`` (two hashes of 16 digits), so that no id from a platform can
+become a path; the header entry names the session. A segment carries its time and its ids in its
+name: ``<workspace>__<session>.20260210T100000Z.1-532.jsonl``.
+
+Archiving is atomic: the successor is written whole as ``….next``, then the live file is renamed to
+its segment, then the successor to the live name. A successor without a live file is an archive that
+was cut short after its second step, and is finished at the next open; beside a live file it is one
+that never happened, and is removed.
+
+A reader beside the writing process looks at the files anew for each call.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from hashlib import md5
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+from filelock import FileLock, Timeout
+
+from bot.clock import Clock, SystemClock, iso
+from bot.errors import TapeError, TapeLocked, TapeNotFound, TapeWriteError, VersionConflict
+from bot.files import (
+    PRIVATE_FILE,
+    AppendFile,
+    private_directory,
+    replace_file,
+    sync_directory,
+    write_synced,
+)
+from bot.tape.codec import CANCEL, encode
+from bot.tape.entries import TapeEntry, event
+from bot.tape.store import HEADER, REPAIR, Segment, header
+from bot.tape.stores import scan
+
+# Ids are dense, so a page is a range of ids; pages grow for callers that want much.
+_FIRST_PAGE = 32
+_LAST_PAGE = 1024
+
+_SEALED_FILE = 0o400
+
+
+@dataclass(slots=True, eq=False)
+class _Live:
+    """An open tape."""
+
+    tape: str
+    file: AppendFile
+    first_id: int
+    head: TapeEntry
+    users: int = 0
+    free: anyio.Event = field(default_factory=anyio.Event)
+
+
+class FileTapeStore:
+    """Tapes in a folder that one process at a time may write.
+
+    Args:
+        root: The folder; made if it is not there.
+        workspace: Part of every file's name: the same session has another tape in another
+            workspace. Empty for the default one, so that the folder can be moved.
+        sync: Wait for the disk at each append; without it a power loss may cost the newest
+            entries, a kill costs none.
+        open_tapes: How many tapes stay open.
+        read_only: Take no lock and write nothing, for looking at tapes of a running program.
+        clock: Gives entries their ``ts``.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        workspace: str = "",
+        sync: bool = True,
+        open_tapes: int = 256,
+        read_only: bool = False,
+        clock: Clock | None = None,
+    ) -> None:
+        """Take the folder.
+
+        Raises:
+            TapeLocked: Another process has it.
+        """
+        self._root = root if read_only else private_directory(root)
+        self._workspace = _digest(workspace)
+        self._sync = sync
+        self._limit = open_tapes
+        self._read_only = read_only
+        self._clock = clock or SystemClock()
+        self._open: OrderedDict[str, _Live] = OrderedDict()
+        self._opening = anyio.Lock()
+        self._closed = False
+        self._repaired = {"torn_bytes": 0, "void_entries": 0}
+        self._damaged: set[tuple[int, int]] = set()
+        self._lock = FileLock(root / ".lock", timeout=0, mode=PRIVATE_FILE, thread_local=False)
+        if not read_only:
+            self._take_lock()
+
+    async def create_tape(
+        self, tape: str, title: str | None = None, *, replace_if_exists: bool = False
+    ) -> str:
+        """Make the tape with its header if it is not there; return its name."""
+        try:
+            async with self._use(tape):
+                pass
+        except TapeNotFound:
+            await self._create(tape, title)
+        else:
+            if replace_if_exists:
+                await self._turn_over(tape, (), keep=False, title=title)
+        return tape
+
+    async def get_title(self, tape: str) -> str | None:
+        """Return the title from the header."""
+        async with self._use(tape) as live:
+            title = live.head.data.get("title")
+        return title if isinstance(title, str) else None
+
+    async def list_tapes(self) -> list[str]:
+        """Return the session keys that the headers name."""
+        return await anyio.to_thread.run_sync(self._list)
+
+    async def version(self, tape: str) -> int:
+        """Return the id of the last entry handed in."""
+        async with self._use(tape) as live:
+            return live.file.staged
+
+    async def read(
+        self, tape: str, from_entry_id: int | None = None, to_entry_id: int | None = None
+    ) -> list[TapeEntry]:
+        """Return the entries of an id range, segments included."""
+        first = from_entry_id or 1
+        async with self._use(tape) as live:
+            with _told(f"tape {tape} could not be read", TapeError):
+                return await anyio.to_thread.run_sync(self._read_live, live, first, to_entry_id)
+
+    async def read_back(self, tape: str, before: int | None = None) -> AsyncIterator[TapeEntry]:
+        """Yield entries newest first, through the segments."""
+        async with self._use(tape) as live:
+            first, ceiling = live.first_id, live.file.mark + 1
+        if before is not None:
+            ceiling = min(ceiling, before)
+        size = _FIRST_PAGE
+        earlier: list[Segment] | None = None
+        while True:
+            while ceiling > first:
+                floor = max(first, ceiling - size)
+                for entry in reversed(await self.read(tape, floor, ceiling - 1)):
+                    yield entry
+                ceiling, size = floor, min(size * 2, _LAST_PAGE)
+            # Between parts there may be any number of ids, those of entries that a reset dropped.
+            if earlier is None and first > 1:
+                earlier = [s for s in await self.segments(tape) if s.last_id < first]
+            if not earlier:
+                return
+            part = earlier.pop()
+            first, ceiling = part.first_id, min(ceiling, part.last_id + 1)
+
+    async def append(self, tape: str, entry: TapeEntry) -> TapeEntry:
+        """Append one entry."""
+        return (await self.append_many(tape, [entry]))[0]
+
+    async def append_many(
+        self, tape: str, entries: Sequence[TapeEntry], *, expect: int | None = None
+    ) -> list[TapeEntry]:
+        """Append entries as one line group, one write; durable on return."""
+        self._writable()
+        async with self._use(tape) as live:
+            file = live.file
+            if expect is not None and expect != file.staged:
+                raise VersionConflict(tape, expected=expect, actual=file.staged)
+            if not entries:
+                return []
+            stamped = self._stamp(entries, file.staged)
+            data = encode(stamped)
+            with _told(f"tape {tape} could not be written", TapeWriteError):
+                await file.append(data, stamped[-1].id)
+            return stamped
+
+    async def archive(self, tape: str, carry: Sequence[TapeEntry] = ()) -> Segment:
+        """Seal the live file into a segment."""
+        segment = await self._turn_over(tape, carry, keep=True, title=None)
+        if segment is None:
+            raise TapeError(f"tape {tape} was not sealed")
+        return segment
+
+    async def reset(self, tape: str, carry: Sequence[TapeEntry] = ()) -> None:
+        """Drop the live file's entries."""
+        await self._turn_over(tape, carry, keep=False, title=None)
+
+    async def segments(self, tape: str) -> list[Segment]:
+        """Return the sealed segments, oldest first."""
+        async with self._use(tape):
+            return await anyio.to_thread.run_sync(self._segments, tape)
+
+    def statistics(self) -> dict[str, Any]:
+        """Return the number of open tapes, and the damage met and repaired since the start."""
+        damaged = len(self._damaged)
+        return {"open_tapes": len(self._open), **self._repaired, "damaged_lines": damaged}
+
+    async def close(self) -> None:
+        """Close all files and give up the lock; no tape opens from then on."""
+        self._closed = True
+        with anyio.CancelScope(shield=True):
+            async with self._opening:
+                while self._open:
+                    _, live = self._open.popitem()
+                    await self._drain(live)
+                    live.file.close()
+        self._lock.release()
+
+    # Opening and closing.
+
+    @asynccontextmanager
+    async def _use(self, tape: str) -> AsyncIterator[_Live]:
+        """Hold an open tape; it is not closed or turned over meanwhile."""
+        if self._read_only:
+            seen = await anyio.to_thread.run_sync(self._open_file, tape)
+            try:
+                yield seen
+            finally:
+                seen.file.close()
+            return
+        live = self._open.get(tape)
+        if live is None:
+            async with self._opening:
+                live = self._open.get(tape)
+                if live is None:
+                    live = await anyio.to_thread.run_sync(self._open_file, tape)
+                    self._open[tape] = live
+                live.users += 1
+                self._evict()
+        else:
+            self._open.move_to_end(tape)
+            live.users += 1
+        try:
+            yield live
+        finally:
+            live.users -= 1
+            live.free.set()
+            live.free = anyio.Event()
+
+    def _evict(self) -> None:
+        """Close the tapes that were not used for longest, beyond the limit."""
+        for name, live in list(self._open.items())[: max(0, len(self._open) - self._limit)]:
+            if not live.users:
+                del self._open[name]
+                live.file.close()
+
+    async def _drain(self, live: _Live) -> None:
+        """Wait until nobody holds it; an append holds it until it is durable."""
+        while live.users:
+            await live.free.wait()
+
+    def _open_file(self, tape: str) -> _Live:
+        if self._closed:
+            raise TapeError(f"tape {tape} cannot be opened: the store is closed")
+        path = self._live_path(tape)
+        with _told(f"tape {tape} could not be opened", TapeError):
+            if not self._read_only:
+                self._finish_archive(path)
+            file = self._descriptor(path)
+            if file is None:
+                raise TapeNotFound(f"there is no tape {tape}")
+            try:
+                return self._opened(tape, file)
+            except BaseException:
+                file.close()
+                raise
+
+    def _descriptor(self, path: Path) -> AppendFile | None:
+        if not self._read_only:
+            return AppendFile(path, sync=self._sync) if path.exists() else None
+        # While another process archives, the live file is for a moment its successor.
+        for candidate in (path, _successor(path), path):
+            with suppress(FileNotFoundError):
+                return AppendFile(candidate, sync=False, writable=False)
+        return None
+
+    def _opened(self, tape: str, file: AppendFile) -> _Live:
+        head = scan.first_entry(file.fd, file.size)
+        ending = scan.tail(file.fd, file.size)
+        last_id = ending.last_id
+        if head is None:
+            # Nothing of the file can be read; its ids come after those that were sealed.
+            sealed = self._segments(tape)
+            base = sealed[-1].last_id if sealed else 0
+            head, last_id = replace(header(tape, None), id=base + 1), base + last_id
+        named = head.data.get("session") if head.name == HEADER else None
+        if not isinstance(named, str):
+            head = replace(header(tape, None), id=head.id)
+        elif named != tape:
+            raise TapeError(f"the file of tape {tape} belongs to {named}: {file.path.name}")
+        file.seek_mark(last_id)
+        inode = os.fstat(file.fd).st_ino
+        self._damaged.update((inode, offset) for offset in ending.damaged)
+        if not (ending.clean or self._read_only):
+            self._repair(file, ending)
+        return _Live(tape, file, head.id, head)
+
+    def _repair(self, file: AppendFile, ending: scan.Tail) -> None:
+        """Close a torn line and note what was found; a void append's ids are given anew by it."""
+        damaged = len(ending.damaged)
+        found = {"torn_bytes": ending.torn, "void": ending.void, "damaged": damaged}
+        note = self._stamp([event(REPAIR, found)], file.staged)
+        close = CANCEL + b"\n" if ending.unterminated else b""
+        with _told("a tape that was cut short could not be repaired", TapeWriteError):
+            file.append_now(close + encode(note), note[-1].id)
+        self._repaired["torn_bytes"] += ending.torn
+        self._repaired["void_entries"] += ending.void
+
+    async def _create(self, tape: str, title: str | None) -> None:
+        self._writable()
+        async with self._opening:
+            await anyio.to_thread.run_sync(self._create_file, tape, title)
+
+    def _create_file(self, tape: str, title: str | None) -> None:
+        path = self._live_path(tape)
+        if self._closed:
+            raise TapeError(f"tape {tape} cannot be made: the store is closed")
+        if path.exists():
+            return
+        # Segments without a live file: it was taken away by hand. Ids go on all the same.
+        sealed = self._segments(tape)
+        last = sealed[-1] if sealed else None
+        first = self._stamp([header(tape, title, previous=last)], last.last_id if last else 0)
+        with _told(f"tape {tape} could not be made", TapeWriteError):
+            replace_file(path, encode(first))
+
+    # Archive and reset.
+
+    async def _turn_over(
+        self, tape: str, carry: Sequence[TapeEntry], *, keep: bool, title: str | None
+    ) -> Segment | None:
+        """Begin a new live file with a header and ``carry``; seal or drop the old one."""
+        self._writable()
+        with anyio.CancelScope(shield=True):
+            async with self._opening:
+                live = self._open.pop(tape, None)
+                if live is None:
+                    live = await anyio.to_thread.run_sync(self._open_file, tape)
+                # Whoever wants the tape from here on waits for the lock, so this comes to an end.
+                try:
+                    await self._drain(live)
+                    segment = self._next_segment(live) if keep else None
+                    kept_title = title if title is not None else live.head.data.get("title")
+                    head = header(tape, kept_title, previous=segment)
+                    data = encode(self._stamp([head, *carry], live.file.staged))
+                finally:
+                    live.file.close()
+                with _told(f"tape {tape} could not be archived or reset", TapeWriteError):
+                    await anyio.to_thread.run_sync(_switch, live.file.path, data, segment)
+        return segment
+
+    def _finish_archive(self, path: Path) -> None:
+        successor = _successor(path)
+        if successor.exists():
+            if path.exists():
+                successor.unlink()
+            else:
+                successor.rename(path)
+            sync_directory(path.parent)
+
+    def _next_segment(self, live: _Live) -> Segment:
+        moment = self._clock.now().strftime("%Y%m%dT%H%M%SZ")
+        first, last = live.first_id, live.file.mark
+        stem = self._stem(live.tape)
+        return Segment(f"{stem}.{moment}.{first}-{last}.jsonl", first, last)
+
+    # Names and files.
+
+    def _stem(self, tape: str) -> str:
+        return f"{self._workspace}__{_digest(tape)}"
+
+    def _live_path(self, tape: str) -> Path:
+        return self._root / f"{self._stem(tape)}.jsonl"
+
+    def _segments(self, tape: str) -> list[Segment]:
+        found = []
+        for path in self._root.glob(f"{self._stem(tape)}.*.*-*.jsonl"):
+            first, _, last = path.name.split(".")[2].partition("-")
+            if first.isdecimal() and last.isdecimal():
+                found.append(Segment(path.name, int(first), int(last)))
+        return sorted(found, key=lambda segment: segment.first_id)
+
+    def _read_live(self, live: _Live, first: int, last: int | None) -> list[TapeEntry]:
+        found: list[TapeEntry] = []
+        if first < live.first_id:
+            for segment in self._segments(live.tape):
+                # A reader beside the writer may meet a segment sealed since it opened the tape.
+                if first <= segment.last_id < live.first_id and (
+                    last is None or segment.first_id <= last
+                ):
+                    with scan.reading(self._root / segment.name) as (fd, end):
+                        found += self._scan(fd, end, first, last)
+        if last is None or last >= live.first_id:
+            found += self._scan(live.file.fd, live.file.size, first, last)
+        return found
+
+    def _scan(self, fd: int, end: int, first: int, last: int | None) -> list[TapeEntry]:
+        found, damaged = scan.entries_between(fd, end, first, last)
+        if damaged:
+            inode = os.fstat(fd).st_ino
+            self._damaged.update((inode, offset) for offset in damaged)
+        return found
+
+    def _list(self) -> list[str]:
+        live = (f"{self._workspace}__*.jsonl", f"{self._workspace}__*.jsonl.next")
+        paths = [path for pattern in live for path in self._root.glob(pattern)]
+        stems = {path.name.partition(".")[0] for path in paths}
+        names = {self._session(self._root / f"{stem}.jsonl") for stem in stems}
+        return sorted(name for name in names if name is not None)
+
+    def _session(self, path: Path) -> str | None:
+        """Return the session that a live file's header names."""
+        # The file may be turned over at any moment.
+        for candidate in (path, _successor(path), path):
+            with suppress(FileNotFoundError), scan.reading(candidate) as (fd, end):
+                head = scan.first_entry(fd, end)
+                named = head.data.get("session") if head and head.name == HEADER else None
+                return named if isinstance(named, str) else None
+        return None
+
+    def _stamp(self, entries: Sequence[TapeEntry], version: int) -> list[TapeEntry]:
+        now = iso(self._clock.now())
+        return [
+            replace(entry, id=version + place, meta={"ts": now, **entry.meta})
+            for place, entry in enumerate(entries, start=1)
+        ]
+
+    def _writable(self) -> None:
+        if self._read_only:
+            raise TapeError("these tapes were opened for reading only")
+
+    def _take_lock(self) -> None:
+        owner = self._root / ".owner"
+        try:
+            self._lock.acquire()
+        except Timeout as error:
+            held = owner.read_text(encoding="utf-8").strip() if owner.exists() else ""
+            raise TapeLocked(
+                f"the tapes in {self._root} are in use by another tapebot (process {held or '?'}); "
+                "stop it, or give this one another TAPEBOT_HOME"
+            ) from error
+        try:
+            write_synced(owner, f"{os.getpid()}\n".encode())
+        except BaseException:
+            self._lock.release()
+            raise
+
+
+def _successor(path: Path) -> Path:
+    return path.with_name(path.name + ".next")
+
+
+def _switch(path: Path, data: bytes, segment: Segment | None) -> None:
+    """Put a new live file in the place of the old, which is kept as ``segment``, if given.
+
+    Raises:
+        OSError: The storage refused; the old live file is where it was.
+    """
+    successor = _successor(path)
+    write_synced(successor, data)
+    if segment is None:
+        successor.rename(path)
+    else:
+        sealed = path.with_name(segment.name)
+        path.rename(sealed)
+        try:
+            sealed.chmod(_SEALED_FILE)
+            successor.rename(path)
+        except BaseException:
+            sealed.rename(path)
+            path.chmod(PRIVATE_FILE)
+            raise
+    sync_directory(path.parent)
+
+
+@contextmanager
+def _told(failure: str, kind: type[TapeError]) -> Iterator[None]:
+    """Map what the system refuses to an error that says what it means for the tape."""
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"{failure} ({error.strerror}); what was recorded is kept") from error
+
+
+def _digest(text: str) -> str:
+    """The 16 digits that stand for a workspace or session in file names."""
+    return md5(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()[:16]

@@ -1,0 +1,143 @@
+"""Tapes in memory: for tests, for trying things out, and as the measure of the other stores."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from bot.clock import Clock, SystemClock, iso
+from bot.errors import TapeNotFound, VersionConflict
+from bot.tape.codec import decode, encode
+from bot.tape.entries import TapeEntry
+from bot.tape.store import Segment, header
+
+
+@dataclass(slots=True)
+class _Tape:
+    title: str | None
+    entries: list[TapeEntry] = field(default_factory=list)
+    segments: list[tuple[Segment, list[TapeEntry]]] = field(default_factory=list)
+    version: int = 0
+
+
+class MemoryTapeStore:
+    """Keeps tapes until the process ends; entries pass through the same encoding as in files."""
+
+    def __init__(self, *, clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
+        self._tapes: dict[str, _Tape] = {}
+
+    async def create_tape(
+        self, tape: str, title: str | None = None, *, replace_if_exists: bool = False
+    ) -> str:
+        """Make the tape with its header if it is not there; return its name."""
+        if tape not in self._tapes:
+            self._tapes[tape] = _Tape(title)
+            self._extend(tape, [header(tape, title)])
+        elif replace_if_exists:
+            held = self._tapes[tape]
+            held.title = title if title is not None else held.title
+            await self.reset(tape)
+        return tape
+
+    async def get_title(self, tape: str) -> str | None:
+        """Return the title."""
+        return self._get(tape).title
+
+    async def list_tapes(self) -> list[str]:
+        """Return the names of all tapes."""
+        return sorted(self._tapes)
+
+    async def version(self, tape: str) -> int:
+        """Return the id of the last entry."""
+        return self._get(tape).version
+
+    async def read(
+        self, tape: str, from_entry_id: int | None = None, to_entry_id: int | None = None
+    ) -> list[TapeEntry]:
+        """Return the entries of an id range, segments included."""
+        return [
+            deepcopy(entry)
+            for entry in self._all(tape)
+            if (from_entry_id is None or entry.id >= from_entry_id)
+            and (to_entry_id is None or entry.id <= to_entry_id)
+        ]
+
+    async def read_back(self, tape: str, before: int | None = None) -> AsyncIterator[TapeEntry]:
+        """Yield entries newest first."""
+        for entry in reversed(self._all(tape)):
+            if before is None or entry.id < before:
+                yield deepcopy(entry)
+
+    async def append(self, tape: str, entry: TapeEntry) -> TapeEntry:
+        """Append one entry."""
+        return (await self.append_many(tape, [entry]))[0]
+
+    async def append_many(
+        self, tape: str, entries: Sequence[TapeEntry], *, expect: int | None = None
+    ) -> list[TapeEntry]:
+        """Append entries at once."""
+        version = self._get(tape).version
+        if expect is not None and expect != version:
+            raise VersionConflict(tape, expected=expect, actual=version)
+        return deepcopy(self._extend(tape, entries))
+
+    async def archive(self, tape: str, carry: Sequence[TapeEntry] = ()) -> Segment:
+        """Seal what is live into a segment."""
+        held = self._get(tape)
+        first, last = held.entries[0].id, held.version
+        segment = Segment(f"{tape}.{first}-{last}", first, last)
+        self._turn_over(tape, [header(tape, held.title, previous=segment), *carry], segment)
+        return segment
+
+    async def reset(self, tape: str, carry: Sequence[TapeEntry] = ()) -> None:
+        """Drop what is live."""
+        self._turn_over(tape, [header(tape, self._get(tape).title), *carry], None)
+
+    async def segments(self, tape: str) -> list[Segment]:
+        """Return the sealed segments, oldest first."""
+        return [segment for segment, _ in self._get(tape).segments]
+
+    def statistics(self) -> dict[str, Any]:
+        """Return the number of tapes."""
+        return {"open_tapes": len(self._tapes)}
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+    def _get(self, tape: str) -> _Tape:
+        try:
+            return self._tapes[tape]
+        except KeyError:
+            raise TapeNotFound(f"there is no tape {tape}") from None
+
+    def _all(self, tape: str) -> list[TapeEntry]:
+        held = self._get(tape)
+        sealed = [entry for _, entries in held.segments for entry in entries]
+        return sealed + held.entries
+
+    def _stamp(self, entries: Sequence[TapeEntry], version: int) -> list[TapeEntry]:
+        now = iso(self._clock.now())
+        stamped = [
+            replace(entry, id=version + place, meta={"ts": now, **entry.meta})
+            for place, entry in enumerate(entries, start=1)
+        ]
+        lines = [decode(raw) for raw in encode(stamped).splitlines()]
+        return [line.entry for line in lines if line is not None]
+
+    def _extend(self, tape: str, entries: Sequence[TapeEntry]) -> list[TapeEntry]:
+        held = self._get(tape)
+        stamped = self._stamp(entries, held.version)
+        held.entries += stamped
+        held.version += len(stamped)
+        return stamped
+
+    def _turn_over(self, tape: str, first: Sequence[TapeEntry], segment: Segment | None) -> None:
+        held = self._get(tape)
+        stamped = self._stamp(first, held.version)
+        if segment is not None:
+            held.segments.append((segment, held.entries))
+        held.entries = stamped
+        held.version += len(stamped)

@@ -1,0 +1,1 @@
+"""What the program says about itself to those who run it."""

@@ -1,0 +1,121 @@
+"""The tool registry: names, argument models, and how a call is answered.
+
+A tool that changes memory returns the change; whoever runs it writes the change and the tool's
+result to the tape in one append, so that neither a kill nor a retry can make it happen twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from bot.errors import TapebotError
+from bot.llm.base import ToolCall, ToolSpec
+from bot.memory.snapshot import MemorySnapshot
+from bot.memory.zone import Edit, MemoryZone
+from bot.tape.service import TapeService
+
+MAX_RESULT = 20_000
+"""Characters of a tool's result that reach the tape and the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """What a tool may use: its session's tape and memory, nothing of other sessions."""
+
+    tape: TapeService
+    zone: MemoryZone
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutcome:
+    """What a tool answers.
+
+    Attributes:
+        content: The text for the model; made from the new snapshot where there is a change.
+        status: ``ok`` or ``error``.
+        change: An edit of the memory zone, to be written together with the result.
+    """
+
+    content: str | Callable[[MemorySnapshot], str]
+    status: str = "ok"
+    change: Edit | None = None
+
+    def text(self, snapshot: MemorySnapshot) -> str:
+        """Return the content, cut to what is kept."""
+        content = self.content if isinstance(self.content, str) else self.content(snapshot)
+        if len(content) > MAX_RESULT:
+            return f"{content[:MAX_RESULT]}\n… ({len(content) - MAX_RESULT} characters left out)"
+        return content
+
+
+ArgumentsT = TypeVar("ArgumentsT", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Tool(Generic[ArgumentsT]):
+    """A tool.
+
+    Attributes:
+        name: As people and prompts know it: ``memory.save``.
+        description: For the model.
+        arguments: Validates what the model wrote.
+        run: Does it; raises ``TapebotError`` with a text that the model can act on.
+    """
+
+    name: str
+    description: str
+    arguments: type[ArgumentsT]
+    run: Callable[[ArgumentsT, ToolContext], Awaitable[ToolOutcome]]
+
+    @property
+    def wire_name(self) -> str:
+        """The name as providers allow it."""
+        return self.name.replace(".", "_")
+
+    def spec(self) -> ToolSpec:
+        """Return it as the model sees it."""
+        schema = self.arguments.model_json_schema()
+        for noise in ("title", "description"):
+            schema.pop(noise, None)
+        for field in schema.get("properties", {}).values():
+            field.pop("title", None)
+        return ToolSpec(self.wire_name, self.description, schema)
+
+
+class ToolRegistry:
+    """All tools of a program."""
+
+    def __init__(self, tools: Iterable[Tool[Any]] = ()) -> None:
+        self._tools = {tool.wire_name: tool for tool in tools}
+        # Sorted once: their order is part of the prompt's prefix.
+        self.specs = [self._tools[name].spec() for name in sorted(self._tools)]
+
+    async def answer(self, call: ToolCall, context: ToolContext) -> ToolOutcome:
+        """Run one call. What is wrong with it comes back as an error that the model can mend."""
+        tool = self._tools.get(call.name.replace(".", "_"))
+        if tool is None:
+            known = ", ".join(sorted(self._tools)) or "none"
+            return ToolOutcome(f"There is no tool {call.name!r}. The tools are: {known}.", "error")
+        try:
+            arguments = tool.arguments.model_validate_json(call.arguments or "{}")
+        except ValidationError as error:
+            return ToolOutcome(_explain(tool, error), "error")
+        try:
+            return await tool.run(arguments, context)
+        except TapebotError as error:
+            return ToolOutcome(f"Not done: {error}.", "error")
+
+
+def _explain(tool: Tool[Any], error: ValidationError) -> str:
+    problems = "; ".join(
+        f"{'.'.join(str(part) for part in one['loc']) or 'arguments'}: {one['msg']}"
+        for one in error.errors(include_url=False, include_input=False)
+    )
+    wanted = ", ".join(tool.arguments.model_fields) or "none"
+    return (
+        f"The arguments of {tool.wire_name} are wrong: {problems}. It takes: {wanted}. Try again."
+    )

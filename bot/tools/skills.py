@@ -1,0 +1,30 @@
+"""The tool that reads a skill's text on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.errors import TapebotError
+from bot.tools.registry import Tool, ToolContext, ToolOutcome
+
+
+class SkillArguments(BaseModel):
+    """Arguments of ``skill.read``."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(description="The skill's name, as listed.")
+
+
+def skill_tool(read: Callable[[str], Awaitable[str | None]]) -> Tool[SkillArguments]:
+    """Return the tool, given what reads a skill by name."""
+
+    async def run(arguments: SkillArguments, _: ToolContext) -> ToolOutcome:
+        text = await read(arguments.name)
+        if text is None:
+            raise TapebotError(f"there is no skill {arguments.name!r}")
+        return ToolOutcome(text)
+
+    return Tool("skill.read", "Read the instructions of a skill.", SkillArguments, run)

@@ -1,0 +1,1 @@
+"""Adapters between chat platforms and the message bus. They know nothing of tapes or models."""

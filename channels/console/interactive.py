@@ -1,0 +1,203 @@
+"""The console at a terminal: a prompt that stays usable while the bot works.
+
+Rule 1: only finished text enters the scrollback. What is streamed stands above the prompt and is
+replaced there, so nothing is ever shown twice.
+Rule 2: an answer is reported once it has been written.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from prompt_toolkit.application import create_app_session, get_app_or_none, run_in_terminal
+from prompt_toolkit.key_binding import KeyPressEvent
+from prompt_toolkit.output import Output
+from prompt_toolkit.output.plain_text import PlainTextOutput
+from prompt_toolkit.output.vt100 import Vt100_Output
+from prompt_toolkit.patch_stdout import patch_stdout
+from prompt_toolkit.utils import is_dumb_terminal
+
+from bot.bus import Answer, BusClosed, ChannelPort, DeliveryReport, Inbound, SessionFull
+from channels.console.author import Author
+from channels.console.prompt import LEAVE_HINT, PROMPT, Lines, build_prompt, open_history
+from channels.console.render import AnswerRenderer
+from channels.console.text import typed
+from channels.console.turn import TurnState
+
+_FAREWELL = "Bye. Everything said is on the tape."
+_LEAVE = frozenset({"/quit", "/exit"})
+_STOP = "/stop"
+_SPIN_SECONDS = 0.12
+_MAX_UNSENT = 64
+
+
+class InteractiveConversation:
+    """A conversation at the terminal that standard input and output are.
+
+    Args:
+        author: Writes the inbounds.
+        port: The channel's ends of the bus.
+        history_file: Where typed lines are kept; None keeps them for this run only.
+        commands: Name and description of each slash command.
+        banner: Printed first.
+    """
+
+    def __init__(
+        self,
+        author: Author,
+        port: ChannelPort,
+        *,
+        history_file: Path | None,
+        commands: Sequence[tuple[str, str]],
+        banner: str,
+    ) -> None:
+        self._author = author
+        self._port = port
+        self._banner = banner
+        self._turn = TurnState()
+        self._work = anyio.Event()
+        self._dumb = is_dumb_terminal()
+        self._output = _open_output(dumb=self._dumb)
+        self._renderer = AnswerRenderer(sys.stdout)
+        self._lines = Lines(self._turn, self._output)
+        self._unsent: MemoryObjectSendStream[Inbound]
+        self._to_send: MemoryObjectReceiveStream[Inbound]
+        self._unsent, self._to_send = anyio.create_memory_object_stream(_MAX_UNSENT)
+        with create_app_session(output=self._output):
+            self._prompt = build_prompt(
+                self._lines,
+                history=open_history(history_file),
+                commands=[*commands, *((name, "leave the console") for name in sorted(_LEAVE))],
+                on_interrupt=self._interrupted,
+            )
+
+    async def run(self) -> None:
+        """Serve until the person leaves or the bus closes."""
+        # Whatever else prints, warnings and logs, then lands above the prompt.
+        with create_app_session(output=self._output), patch_stdout():
+            if self._banner:
+                self._write(f"{self._banner}\n\n")
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._show_all)
+                tasks.start_soon(self._animate)
+                async with anyio.create_task_group() as sending:
+                    sending.start_soon(self._send_all, tasks.cancel_scope)
+                    with self._unsent:
+                        await self._read_all()
+                self._write(f"{_FAREWELL}\n")
+                tasks.cancel_scope.cancel()
+
+    async def _read_all(self) -> None:
+        """Take what is typed until the person leaves."""
+        while True:
+            try:
+                text = typed(await self._prompt.prompt_async(set_exception_handler=False))
+            except EOFError:
+                return
+            text = text.strip("\n").rstrip()
+            if text.strip().lower() in _LEAVE:
+                return
+            if text:
+                inbound = self._author.write(text)
+                self._waits_for(inbound)
+                await self._unsent.send(inbound)
+
+    async def _send_all(self, conversation: anyio.CancelScope) -> None:
+        """Publish in the order of typing, the typing never waiting for it."""
+        with self._to_send:
+            async for inbound in self._to_send:
+                try:
+                    await self._port.publish(inbound)
+                except SessionFull as full:
+                    self._turn.refused(inbound.id)
+                    await self._show(f"{full}\n\n")
+                except BusClosed as closed:
+                    await self._show(f"{closed}\n\n")
+                    conversation.cancel()
+                    return
+
+    async def _show_all(self) -> None:
+        while True:
+            outbound = await self._port.receive()
+            self._turn.received(outbound)
+            if isinstance(outbound, Answer):
+                await self._show(self._renderer.render(outbound.text) + "\n")
+                await self._port.report(DeliveryReport(outbound.address.session, outbound.id))
+            self._refresh()
+
+    async def _animate(self) -> None:
+        """Turn the spinner while there is something to wait for."""
+        while True:
+            await self._work.wait()
+            while self._turn.busy:
+                await anyio.sleep(_SPIN_SECONDS)
+                self._lines.frame += 1
+                self._prompt.app.invalidate()
+            self._work = anyio.Event()
+
+    def _waits_for(self, inbound: Inbound) -> None:
+        self._turn.sent(inbound.id)
+        self._lines.hint = ""
+        self._refresh()
+
+    def _refresh(self) -> None:
+        if self._turn.busy:
+            self._work.set()
+        self._prompt.app.invalidate()
+
+    def _interrupted(self, event: KeyPressEvent) -> None:
+        """Handle Ctrl-C: clear what was typed, else end the turn, else the program."""
+        if event.current_buffer.text:
+            event.current_buffer.reset()
+            if self._dumb:
+                self._write(f"\n{PROMPT}")
+            return
+        if self._turn.busy and not self._turn.stop_asked and self._stop():
+            return
+        if self._lines.hint:
+            event.app.exit(exception=EOFError())
+        else:
+            self._lines.hint = LEAVE_HINT
+            if self._dumb:
+                self._write(f"\n{LEAVE_HINT}\n{PROMPT}")
+
+    def _stop(self) -> bool:
+        """Ask for the turn to end; return whether there was room for the message."""
+        stop = self._author.write(_STOP)
+        try:
+            self._unsent.send_nowait(stop)
+        except (anyio.WouldBlock, anyio.BrokenResourceError):
+            return False
+        self._turn.stop_asked = True
+        self._waits_for(stop)
+        return True
+
+    async def _show(self, text: str) -> None:
+        """Write above the prompt, and return once it is written."""
+
+        def write() -> None:
+            if self._dumb and get_app_or_none() is not None:
+                # Nothing is redrawn there: the prompt and what was typed are written again.
+                self._write(f"\n{text}{PROMPT}{self._prompt.default_buffer.text}")
+            else:
+                self._write(text)
+
+        await run_in_terminal(write)
+
+    def _write(self, text: str) -> None:
+        self._output.write_raw(text)
+        self._output.flush()
+
+
+def _open_output(*, dumb: bool) -> Output:
+    if dumb:
+        return PlainTextOutput(sys.stdout)
+    output = Vt100_Output.from_pty(sys.stdout, term=os.environ.get("TERM"))
+    # A terminal that never says where its cursor is would get warnings, and answers would wait.
+    output.enable_cpr = False
+    return output

@@ -1,0 +1,73 @@
+"""How answers look at a terminal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TextIO
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from prompt_toolkit.utils import get_cwidth
+from rich.console import Console
+from rich.markdown import Markdown
+
+from channels.console.text import printable
+
+_PADDING = re.compile(r" +$", re.MULTILINE)
+
+
+class AnswerRenderer:
+    """Renders Markdown for one terminal, with its width and colours.
+
+    Args:
+        terminal: The terminal, asked for its abilities and never written to.
+    """
+
+    def __init__(self, terminal: TextIO) -> None:
+        self._console = Console(file=terminal, highlight=False)
+        # An answer is text: <tags> in it are shown, where the default drops them.
+        self._parser = MarkdownIt("commonmark", {"html": False})
+        self._parser.enable(["strikethrough", "table"])
+
+    def render(self, text: str) -> str:
+        """Return the Markdown text with the terminal's escape sequences, ended by a newline.
+
+        Line breaks are kept, and a link's address is shown beside its text: what an answer points
+        at is never hidden.
+        """
+        safe = printable(text)
+        markdown = Markdown(safe, hyperlinks=False)
+        markdown.parsed = self._parser.parse(safe)
+        _keep_line_breaks(markdown.parsed)
+        with self._console.capture() as capture:
+            self._console.print(markdown)
+        # Lines padded to the width would wrap when the window gets narrower.
+        return _PADDING.sub("", capture.get()).rstrip("\n") + "\n"
+
+
+def tail(text: str, *, columns: int, rows: int) -> list[str]:
+    """Return the last rows of a text as it would be wrapped at that many columns."""
+    # Only the end is looked at, so that the cost of a redraw does not grow with the answer.
+    newest = printable(text[-columns * rows :]).expandtabs(4)
+    lines = [part for line in newest.rstrip("\n").split("\n") for part in _wrap(line, columns)]
+    return lines[-rows:]
+
+
+def _wrap(line: str, columns: int) -> Iterable[str]:
+    start, used = 0, 0
+    for index, char in enumerate(line):
+        width = get_cwidth(char)
+        if used + width > columns:
+            yield line[start:index]
+            start, used = index, 0
+        used += width
+    yield line[start:]
+
+
+def _keep_line_breaks(tokens: Iterable[Token]) -> None:
+    for token in tokens:
+        if token.type == "softbreak":
+            token.type, token.tag = "hardbreak", "br"
+        if token.children:
+            _keep_line_breaks(token.children)

@@ -1,0 +1,370 @@
+"""LiteLLMModel against a provider over a real socket."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from itertools import pairwise
+
+import anyio
+import pytest
+import stamina
+from stamina import instrumentation
+
+from bot.errors import (
+    ContextOverflow,
+    ModelAuthError,
+    ModelRejected,
+    TransientModelError,
+)
+from bot.llm.base import ModelReply, ModelRequest, ToolSpec
+from bot.llm.litellm import LiteLLMModel
+from bot.llm.profiles import profile_for
+from bot.llm.retry import FallbackModel, RetryingModel
+from bot.testing.openai_server import (
+    OVERFLOW,
+    RATE_LIMITED,
+    Call,
+    Disconnect,
+    Failure,
+    NoChoices,
+    Reply,
+    Script,
+    ScriptedOpenAI,
+    Step,
+)
+
+pytestmark = [
+    # pydantic remarks on a qualifier in litellm's own models, once, whenever it builds them.
+    pytest.mark.filterwarnings("ignore:Item .* on TypedDict class:UserWarning"),
+    # litellm reads attributes of pydantic's in a way that pydantic deprecates.
+    pytest.mark.filterwarnings(
+        "ignore:Accessing the .* attribute on the instance:DeprecationWarning"
+    ),
+]
+
+KEY = "sk-a-key-that-nobody-may-read"
+NAME = "openai/scripted"
+ASK = ModelRequest([{"role": "user", "content": "Hello?"}])
+TOOLS = (
+    ToolSpec(
+        "memory_save", "Save.", {"type": "object", "properties": {"fact": {"type": "string"}}}
+    ),
+    ToolSpec("tape_search", "Search.", {"type": "object", "properties": {}}),
+)
+HELLO = "Grüße aus 東京, dear reader 🦊."
+
+Setup = Callable[..., "anyio.abc.Awaitable[tuple[LiteLLMModel, ScriptedOpenAI]]"]
+
+
+@pytest.fixture
+async def provider() -> AsyncIterator[Setup]:
+    """Give a function that starts a provider with a script and returns a model of it."""
+    async with AsyncExitStack() as stack:
+
+        async def start(script: Script, key=KEY, name=NAME, timeout=10.0):
+            server = await stack.enter_async_context(ScriptedOpenAI(script))
+            model = LiteLLMModel(
+                name,
+                api_base=server.base_url,
+                api_key=key,
+                timeout=timeout,
+                profile=profile_for(name),
+            )
+            stack.push_async_callback(model.aclose)
+            return model, server
+
+        with anyio.fail_after(60):
+            yield start
+
+
+async def ask(model, streamed: bool, request: ModelRequest = ASK) -> tuple[ModelReply, list[str]]:
+    """Call a model; return its reply and what it streamed."""
+    texts: list[str] = []
+    reply = await model.complete(request, texts.append if streamed else None)
+    return reply, texts
+
+
+both = pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+
+
+async def test_a_plain_answer_comes_with_its_usage(provider):
+    model, server = await provider([Reply(HELLO, prompt_tokens=90, cached_tokens=64)])
+    reply, _ = await ask(model, streamed=False)
+    assert (reply.content, reply.finish_reason, reply.model) == (HELLO, "stop", NAME)
+    assert (reply.usage.prompt_tokens, reply.usage.cached_tokens) == (90, 64)
+    assert (reply.usage.completion_tokens, reply.usage.calls, reply.usage.cost) == (5, 1, None)
+    assert server.requests[0]["messages"] == list(ASK.messages)
+    assert server.headers[0]["authorization"] == f"Bearer {KEY}"
+
+
+async def test_a_streamed_text_grows_to_the_whole_answer(provider):
+    model, server = await provider([Reply(HELLO)])
+    reply, texts = await ask(model, streamed=True)
+    assert texts[-1] == reply.content == HELLO
+    assert len(texts) > 3
+    assert all(later.startswith(earlier) for earlier, later in pairwise(texts))
+    assert server.requests[0]["stream_options"] == {"include_usage": True}
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        Reply(HELLO, prompt_tokens=90, cached_tokens=64),
+        Reply("", (Call("tape_search", "{}"),)),
+        Reply("Both.", (Call("tape_search", "{}", "a"), Call("memory_save", '{"fact": "x"}', "b"))),
+        Reply("Half an ans", finish_reason="length"),
+    ],
+    ids=["text", "tool", "both", "truncated"],
+)
+async def test_streaming_and_not_streaming_give_the_same_reply(provider, step):
+    model, _ = await provider([step, step])
+    request = ModelRequest(ASK.messages, TOOLS)
+    whole, _ = await ask(model, streamed=False, request=request)
+    streamed, _ = await ask(model, streamed=True, request=request)
+    assert whole == streamed
+
+
+@both
+@pytest.mark.parametrize("name", ["openai/scripted", "hosted_vllm/llama-3-8b"])
+async def test_where_no_usage_is_reported_it_is_estimated_and_has_no_price(
+    provider, streamed, name
+):
+    """No tokenizer is fetched to count what the provider did not."""
+    model, _ = await provider([Reply("word " * 40, counted=False)], name=name)
+    reply, _ = await ask(model, streamed, ModelRequest([{"role": "user", "content": "a" * 4_000}]))
+    assert 1_000 <= reply.usage.prompt_tokens <= 1_030
+    assert 40 <= reply.usage.completion_tokens <= 60
+    assert reply.usage.cost is None
+
+
+async def test_the_price_of_a_known_model_is_reported(provider):
+    model, _ = await provider([Reply("x", prompt_tokens=1000)], name="openai/gpt-4o-mini")
+    reply, _ = await ask(model, streamed=True)
+    assert reply.usage.cost is not None
+    assert 0 < reply.usage.cost < 0.01
+    assert model.profile.vision
+
+
+@both
+async def test_parallel_tool_calls_come_in_order_with_their_own_arguments(provider, streamed):
+    calls = (
+        Call("memory_save", '{"fact": "likes tea"}', "call_a"),
+        Call("tape_search", '{"query": "when did we meet"}', "call_b"),
+    )
+    model, server = await provider([Reply("", calls)])
+    reply, _ = await ask(model, streamed, ModelRequest(ASK.messages, TOOLS))
+    got = [(call.id, call.name, call.arguments) for call in reply.tool_calls]
+    assert got == [(call.id, call.name, call.arguments) for call in calls]
+    assert reply.finish_reason == "tool_calls"
+    assert [tool["function"]["name"] for tool in server.requests[0]["tools"]] == [
+        "memory_save",
+        "tape_search",
+    ]
+
+
+@both
+async def test_malformed_arguments_are_passed_through_as_text(provider, streamed):
+    """Whoever runs the tool can show the model what it wrote."""
+    model, _ = await provider([Reply("", (Call("memory_save", '{"fact": "no end'),))])
+    reply, _ = await ask(model, streamed, ModelRequest(ASK.messages, TOOLS))
+    assert reply.tool_calls[0].arguments == '{"fact": "no end'
+
+
+@both
+async def test_arguments_sent_as_an_object_become_json_text(provider, streamed):
+    model, _ = await provider([Reply("", (Call("memory_save", {"fact": "a"}),))])
+    reply, _ = await ask(model, streamed, ModelRequest(ASK.messages, TOOLS))
+    assert reply.tool_calls[0].arguments == '{"fact": "a"}'
+
+
+@both
+async def test_a_truncated_answer_says_so(provider, streamed):
+    model, _ = await provider([Reply("Half an ans", finish_reason="length")])
+    reply, _ = await ask(model, streamed)
+    assert (reply.content, reply.finish_reason) == ("Half an ans", "length")
+
+
+@both
+@pytest.mark.parametrize(
+    ("step", "error"),
+    [
+        (Failure(500), TransientModelError),
+        (Failure(503), TransientModelError),
+        (Failure(429, "slow down"), TransientModelError),
+        (Failure(429, "out of money", "insufficient_quota"), ModelRejected),
+        (Disconnect(), TransientModelError),
+        (Reply("Half an ans", hang_up=True), TransientModelError),
+        (NoChoices(), TransientModelError),
+        (OVERFLOW, ContextOverflow),
+        (Failure(400, "prompt is too long: 210000 tokens > 200000 maximum"), ContextOverflow),
+        (Failure(401, f"Incorrect API key provided: {KEY}"), ModelAuthError),
+        (Failure(403, f"{KEY} may not"), ModelAuthError),
+        (Failure(404, "no such model"), ModelRejected),
+        (Failure(400, "unsupported parameter"), ModelRejected),
+    ],
+    ids=lambda value: f"{value.status}-{value.message[:9]}" if isinstance(value, Failure) else None,
+)
+async def test_each_failure_is_its_own_error_and_no_error_holds_the_key(
+    provider, streamed, step: Step, error
+):
+    model, _ = await provider([step])
+    with pytest.raises(error) as caught:
+        await ask(model, streamed)
+    text = str(caught.value)
+    assert type(caught.value) is error
+    assert text.startswith(f"{NAME}: ")
+    assert len(text) < 300
+    assert KEY not in text
+    for noise in ("litellm", "Exception", "{", "0x"):
+        assert noise not in text
+
+
+async def test_a_stream_that_ends_without_a_reason_is_not_an_answer(provider):
+    model, _ = await provider([Reply("Half an ans", finish_reason="")])
+    with pytest.raises(TransientModelError):
+        await ask(model, streamed=True)
+
+
+@both
+async def test_the_wait_that_a_provider_asks_for_is_reported(provider, streamed):
+    model, _ = await provider([Failure(429, "slow down", retry_after="17")])
+    with pytest.raises(TransientModelError) as caught:
+        await ask(model, streamed)
+    assert caught.value.retry_after == 17
+
+
+@both
+async def test_a_provider_that_falls_silent_is_not_waited_for(provider, streamed):
+    """Before the answer or in the middle of it."""
+    model, _ = await provider([Reply(HELLO, gate=anyio.Event())], timeout=0.2)
+    with pytest.raises(TransientModelError):
+        await ask(model, streamed)
+
+
+async def test_a_refused_connection_may_pass():
+    model = LiteLLMModel(
+        NAME, api_base="http://127.0.0.1:9/v1", api_key=KEY, timeout=5.0, profile=profile_for(NAME)
+    )
+    with anyio.fail_after(30), pytest.raises(TransientModelError) as caught:
+        await ask(model, streamed=True)
+    assert "ssl" not in str(caught.value)
+    await model.aclose()
+
+
+async def test_a_missing_key_is_named_before_anything_is_sent(monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    model = LiteLLMModel(NAME, timeout=5.0, profile=profile_for(NAME))
+    with pytest.raises(ModelAuthError, match="set OPENAI_API_KEY"):
+        await ask(model, streamed=False)
+    await model.aclose()
+
+
+async def test_a_name_without_a_provider_is_explained():
+    model = LiteLLMModel("gpt", api_key=KEY, timeout=5.0, profile=profile_for("gpt"))
+    with pytest.raises(ModelRejected, match="write provider/model"):
+        await ask(model, streamed=False)
+    await model.aclose()
+
+
+async def test_a_server_of_ones_own_needs_no_key(provider, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    model, _ = await provider([Reply("hi")], key=None)
+    reply, _ = await ask(model, streamed=True)
+    assert reply.content == "hi"
+
+
+@both
+async def test_a_tool_that_must_be_called_is_forced_by_name(provider, streamed):
+    model, server = await provider([Reply("", (Call("memory_save", "{}"),))])
+    await ask(model, streamed, ModelRequest(ASK.messages, TOOLS, tool_choice="memory_save"))
+    assert server.requests[0]["tool_choice"] == {
+        "type": "function",
+        "function": {"name": "memory_save"},
+    }
+
+
+async def test_where_forcing_is_refused_the_next_weaker_form_is_used_and_remembered(provider):
+    refused = Failure(400, "tool_choice of this form is not supported")
+    answer = Reply("", (Call("memory_save", "{}"),))
+    model, server = await provider([refused, refused, answer, answer])
+    forced = ModelRequest(ASK.messages, TOOLS, tool_choice="memory_save")
+    await ask(model, streamed=True, request=forced)
+    await ask(model, streamed=True, request=forced)
+    choices = [request["tool_choice"] for request in server.requests]
+    assert choices[1:] == ["required", "auto", "auto"]
+
+
+async def test_a_schema_goes_out_as_the_response_format(provider):
+    model, server = await provider([Reply("{}")], name="openai/gpt-4o")
+    await ask(
+        model, streamed=False, request=ModelRequest(ASK.messages, json_schema={"type": "object"})
+    )
+    wanted = {"name": "reply", "schema": {"type": "object"}}
+    assert server.requests[0]["response_format"] == {"type": "json_schema", "json_schema": wanted}
+
+
+def retrying(model, limiter: anyio.CapacityLimiter | None = None) -> RetryingModel:
+    """Wrap a model as the registry does."""
+    return RetryingModel(model, timeout_total=30.0, limiter=limiter or anyio.CapacityLimiter(4))
+
+
+async def test_a_retry_waits_as_long_as_the_provider_asked(provider):
+    waits: list[float] = []
+    model, server = await provider([RATE_LIMITED, Reply("now")])
+    before = instrumentation.get_on_retry_hooks()
+    instrumentation.set_on_retry_hooks([lambda details: waits.append(details.wait_for)])
+    try:
+        reply, _ = await ask(retrying(model), streamed=False)
+    finally:
+        instrumentation.set_on_retry_hooks(before)
+    assert (reply.content, waits, len(server.requests)) == ("now", [0.01], 2)
+
+
+async def test_a_retry_of_a_stream_never_doubles_the_text(provider):
+    """The text after the break starts anew, and no update ever holds it twice."""
+    model, _ = await provider([Reply(HELLO, hang_up=True), Reply(HELLO)])
+    with stamina.set_testing(True, attempts=4):
+        reply, texts = await ask(retrying(model), streamed=True)
+    assert texts[-1] == reply.content == HELLO
+    assert all(HELLO.startswith(text) for text in texts)
+
+
+async def test_the_next_model_answers_where_the_first_cannot(provider):
+    refusing, _ = await provider([Failure(401, "no")], name="openai/first")
+    answering, _ = await provider([Reply("here")], name="openai/second")
+    reply, _ = await ask(FallbackModel([refusing, answering]), streamed=True)
+    assert (reply.content, reply.model) == ("here", "openai/second")
+
+
+async def test_a_cancelled_stream_leaves_the_model_usable(provider):
+    """Cancelled between two fragments; the next call is answered in full."""
+    gate = anyio.Event()
+    model, server = await provider([Reply(HELLO, gate=gate), Reply("next")])
+    with anyio.CancelScope() as scope:
+        await model.complete(ASK, lambda _text: scope.cancel())
+        pytest.fail("the stream ended though it was cancelled")
+    gate.set()
+    reply, _ = await ask(model, streamed=True)
+    assert (scope.cancelled_caught, reply.content, len(server.requests)) == (True, "next", 2)
+
+
+async def test_a_cancelled_call_waits_for_no_retry(provider):
+    gate = anyio.Event()
+    limiter = anyio.CapacityLimiter(1)
+    model, server = await provider([Reply(HELLO, gate=gate), Reply("next")])
+    wrapped = retrying(model, limiter)
+    with anyio.CancelScope() as scope:
+        await wrapped.complete(ASK, lambda _text: scope.cancel())
+    gate.set()
+    assert (scope.cancelled_caught, len(server.requests), limiter.borrowed_tokens) == (True, 1, 0)
+
+
+async def test_closing_one_model_leaves_another_open(provider):
+    first, _ = await provider([Reply("a")])
+    second, _ = await provider([Reply("b"), Reply("c")])
+    await ask(first, streamed=True)
+    await ask(second, streamed=True)
+    await first.aclose()
+    reply, _ = await ask(second, streamed=True)
+    assert reply.content == "c"

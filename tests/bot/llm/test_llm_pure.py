@@ -1,0 +1,163 @@
+"""The rules of the pure modules: assembly, failures, profiles, and the registry's choice."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import UTC, datetime
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.errors import ContextOverflow, TransientModelError
+from bot.llm.assembly import Assembly, tool_calls
+from bot.llm.base import CapabilityProfile
+from bot.llm.failures import model_error, plain, retry_after
+from bot.llm.litellm import LiteLLMModel
+from bot.llm.profiles import profile_for
+from bot.llm.registry import build_model
+
+NOW = datetime(2026, 2, 10, 10, 0, tzinfo=UTC)
+
+
+@given(
+    st.lists(st.text(max_size=20), min_size=1, max_size=4),
+    st.integers(1, 5),
+    st.randoms(use_true_random=False),
+)
+def test_calls_streamed_in_any_order_of_pieces_are_whole(texts, size, random):
+    """Whatever the interleaving, each call gets its own pieces in their order."""
+    answer = Assembly()
+    rest = []
+    for index, text in enumerate(texts):
+        answer.add_call(index, f"id{index}", f"tool{index}", "")
+        rest.append([text[at : at + size] for at in range(0, len(text), size)])
+    while any(rest):
+        index = random.choice([index for index, left in enumerate(rest) if left])
+        answer.add_call(index, None, None, rest[index].pop(0))
+    assert [call.arguments for call in answer.calls()] == texts
+
+
+@pytest.mark.parametrize("index", [0, None], ids=["all numbered 0", "not numbered"])
+def test_calls_that_a_server_does_not_number_are_kept_apart(index):
+    answer = Assembly()
+    for name in ("a", "b"):
+        answer.add_call(index, f"id-{name}", name, '{"x"')
+        answer.add_call(index, None, None, ": 1}")
+    assert [(call.name, call.arguments) for call in answer.calls()] == [
+        ("a", '{"x": 1}'),
+        ("b", '{"x": 1}'),
+    ]
+
+
+@given(st.lists(st.sampled_from([None, "", "same", "call_2", "other"]), max_size=6))
+def test_no_two_calls_share_an_id(ids):
+    calls = tool_calls((given_id, "tool", "{}") for given_id in ids)
+    assert len({call.id for call in calls}) == len(ids)
+    assert all(call.id for call in calls)
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": "7"}, 7.0),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"retry-after": "-3"}, 0.0),
+        ({"retry-after": "Tue, 10 Feb 2026 10:00:30 GMT"}, 30.0),
+        ({"retry-after": "Tue, 10 Feb 2026 09:00:00 GMT"}, 0.0),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "9", "retry-after-ms": "1500"}, 1.5),
+    ],
+)
+def test_every_form_of_retry_after_is_read(headers, seconds):
+    assert retry_after(headers, NOW) == seconds
+
+
+class Refused(Exception):
+    """A foreign error with a status."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status_code = status
+
+
+def test_too_many_tokens_a_minute_is_not_a_prompt_that_is_too_long():
+    """Throttling by tokens is worth a wait; shortening the conversation is not."""
+    text = "Too many tokens, please wait before trying again."
+    assert type(model_error(Refused(429, text), name="m", now=NOW)) is TransientModelError
+    assert type(model_error(Refused(400, text), name="m", now=NOW)) is ContextOverflow
+
+
+@pytest.mark.parametrize("key", ["sk-proj-abc_DEF-123456789", "gsk_aaaabbbbcccc", "plain-old-key"])
+def test_a_key_is_taken_out_of_any_text(key):
+    text = plain(f"litellm.AuthenticationError: no: {key} (Bearer {key})", secret="plain-old-key")
+    assert key not in text
+    assert text.startswith("no: [key]")
+
+
+def test_a_key_of_the_environment_is_taken_out_too(monkeypatch):
+    monkeypatch.setenv("SOME_PROVIDER_API_KEY", "an-unusual-secret")
+    assert "unusual" not in plain("it was an-unusual-secret")
+
+
+@given(st.text())
+def test_a_text_is_one_short_line_whatever_the_provider_says(text):
+    line = plain(text)
+    assert len(line) <= 240
+    assert "\n" not in line
+
+
+@pytest.mark.parametrize(
+    ("name", "small", "tools"),
+    [
+        ("openai/gpt-5-mini", False, True),
+        ("somebody/unheard-of", False, True),
+        ("ollama_chat/qwen3:4b", True, False),
+        ("ollama_chat/llama3.2", True, False),
+        ("ollama/qwen2.5:32b", False, True),
+        ("gguf:some-70b.gguf", True, False),
+    ],
+)
+def test_a_name_tells_what_a_model_can_do(name, small, tools):
+    profile = profile_for(name)
+    assert (profile.small, profile.tools) == (small, tools)
+
+
+def test_the_price_list_corrects_the_window_of_hosted_models_only():
+    info = {"max_input_tokens": 272_000, "supports_vision": True}
+    assert profile_for("somebody/new", info) == CapabilityProfile(
+        vision=True, context_tokens=272_000
+    )
+    local = "ollama_chat/qwen3:4b"
+    assert profile_for(local, info) == profile_for(local)
+
+
+async def test_a_fallback_of_another_provider_never_sees_the_key():
+    model = build_model(
+        "openai/one",
+        api_base="http://127.0.0.1:9/v1",
+        api_key="mine",
+        fallbacks=["openai/two", "anthropic/three"],
+        limiter=anyio.CapacityLimiter(1),
+    )
+    inner = [each._inner for each in model._models]
+    assert all(isinstance(each, LiteLLMModel) for each in inner)
+    assert [(each._api_base, each._api_key) for each in inner] == [
+        ("http://127.0.0.1:9/v1", "mine"),
+        ("http://127.0.0.1:9/v1", "mine"),
+        (None, None),
+    ]
+
+
+def test_naming_a_model_loads_nothing_heavy():
+    """The console is there at once; litellm comes with the first call or with ``warm``."""
+    code = (
+        "import sys, anyio; from bot.llm.registry import build_model;"
+        "build_model('openai/one', limiter=anyio.CapacityLimiter(1));"
+        "sys.exit(bool({'litellm', 'openai', 'xllamacpp'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0

@@ -1,0 +1,238 @@
+"""Secrets reach no log line, whichever way they come."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import re
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.telemetry.logging import configure_logging
+from bot.telemetry.redaction import MARK, Redactor, redact
+
+TELEGRAM = "123456789:AAEhBOweik6ad9r_QXMENQjcrGbqCr4K-bc"
+JWT = "eyJhbGciOiJIUzI1NiJ9abc.eyJzdWIiOiIxMjM0In0.SflKxwRJSMeKKF2QT4fwpMeJf36POk"
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("Authorization: Bearer abc.def-123", "abc.def-123"),
+        ("sent bearer abcdefgh12345 to it", "abcdefgh12345"),
+        ("{'authorization': 'Bearer xyz'}", "xyz"),
+        ("[(b'authorization', b'x'), b'authorization: Basic dXNlcjpwYXNz']", "dXNlcjpwYXNz"),
+        ("Incorrect key sk-proj-abc_DEF-123 given", "sk-proj-abc_DEF-123"),
+        ("key gsk_0123456789abcdefXY", "gsk_0123456789abcdefXY"),
+        ("AIzaSyA-0123456789_abcdefghijklmnopqrs", "AIzaSyA-0123456789"),
+        (f"POST https://api.telegram.org/bot{TELEGRAM}/getMe 200", TELEGRAM),
+        (f"token {TELEGRAM}", TELEGRAM),
+        ("call(api_key='two words', x=1)", "two words"),
+        (json.dumps(json.dumps({"password": "pa ss"})), "pa ss"),
+        ("OPENAI_API_KEY=qwerty", "qwerty"),
+        ("AWS_SECRET_ACCESS_KEY=a/b+c", "a/b+c"),
+        ("x-api-key: qwerty", "qwerty"),
+        ("GET /v1?model=a&key=qwerty&n=1", "qwerty"),
+        ("bot_token=qwerty", "qwerty"),
+        ("postgres://ada:p@ss@host/db", "p@ss"),
+        ("https://ada@host/", "ada"),
+        (f"cookie {JWT}", JWT),
+    ],
+)
+def test_what_looks_like_a_credential_is_taken_out(text, secret):
+    assert secret not in redact(text)
+    assert MARK in redact(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "turn 12 took 132 ms, prompt_tokens=1200, completion_tokens: 30",
+        "https://example.org/a?b=c@d#e",
+        "a task-list on disk-0123456789 at 2026-11-21T22:41:07.123Z",
+        "The password is kept elsewhere; a bearer of news came.",
+        "console:local wrote to /home/ada/.tapebot/tapes/0a1b.jsonl",
+        "12345678:short",
+    ],
+)
+def test_plain_text_is_left_as_it_is(text):
+    assert redact(text) == text
+
+
+@pytest.mark.parametrize("form", [str, quote, json.dumps, repr, lambda value: f"x{value}y"])
+def test_a_known_value_is_taken_out_however_it_was_written(form):
+    secret = 'pä "ss"\\ wörd/1'
+    written = form(secret)
+    cleaned = Redactor([secret])(f"said {written}.")
+    assert MARK in cleaned
+    assert written.strip("\"'") not in cleaned
+
+
+def test_of_two_values_that_overlap_nothing_is_left():
+    assert Redactor(["abcd", "abcd-efgh"])("<abcd-efgh> <abcd>") == f"<{MARK}> <{MARK}>"
+
+
+def test_empty_and_tiny_values_do_not_eat_the_text():
+    assert Redactor(["", " ", "a"])("banana") == "banana"
+
+
+PIECES = st.sampled_from(
+    [
+        *("api_key", "authorization", "password", "token", "?key=", "bearer ", "sk-", "b'"),
+        *("=", ":", " ", '"', "'", "\\", "\n", "://", "@", "/", "[", "]", "a", "é", "A1b2C3d4"),
+        *(MARK, TELEGRAM, JWT),
+    ]
+)
+
+
+@pytest.mark.parametrize("piece", ["a", "a-", "1", "://", "://a", "password\\", "api_key= ", "a."])
+def test_a_megabyte_of_anything_takes_no_more_than_its_share(piece):
+    """Time that grew with the square of the length would outlast the limit on a test's time."""
+    text = piece * (1_000_000 // len(piece))
+    assert redact(text) == text or MARK in redact(text)
+
+
+@given(st.text(max_size=50), st.text(max_size=50), st.text("abcXYZ0189-_", min_size=12))
+def test_a_known_value_is_gone_from_any_text(before, after, secret):
+    assert secret not in Redactor([secret])(f"{before}{secret}{after}")
+
+
+@contextlib.contextmanager
+def logging_to(home, level="info", secrets=()):
+    stop = configure_logging(home, level, secrets)
+    try:
+        yield
+    finally:
+        stop()
+
+
+def log_text(home):
+    return (home / "logs" / "tapebot.log").read_text(encoding="utf-8")
+
+
+def test_no_log_line_holds_a_secret_whichever_way_it_came(tmp_path, capsys):
+    """Message, argument, traceback, logger's name, and a library's own handler."""
+    secret, guess = "hunter2-and-more", "sk-abcdefghijklmnop"
+    library = logging.getLogger("LiteLLM")
+    own = logging.StreamHandler()
+    library.addHandler(own)
+    try:
+        with logging_to(tmp_path, secrets=[secret]):
+            logging.getLogger("bot.llm").warning("key %s, and %s", secret, {"api_key": guess})
+            logging.getLogger(f"bot.{secret}").info("named")
+            try:
+                int(secret)
+            except ValueError:
+                logging.getLogger("bot.x").exception("failed with %s", guess)
+                library.exception("library %s", secret)
+            logging.getLogger("httpx").warning("GET https://api.telegram.org/bot%s/x", TELEGRAM)
+    finally:
+        library.removeHandler(own)
+    text = log_text(tmp_path) + capsys.readouterr().err
+    for hidden in (secret, guess, TELEGRAM):
+        assert hidden not in text
+    for kept in (
+        "key [redacted]",
+        "ValueError: invalid literal for int() with base 10: '[redacted]'",
+        "bot[redacted]/x",
+        "named",
+    ):
+        assert kept in text
+
+
+def test_the_file_has_all_and_stderr_only_warnings_in_one_line_each(tmp_path, capsys):
+    with logging_to(tmp_path, "debug"):
+        logging.getLogger("bot.a").debug("first")
+        logging.getLogger("channels.b").warning("second\nline")
+        logging.getLogger("aiohttp").info("third")
+    text = log_text(tmp_path)
+    assert "DEBUG bot.a: first\n" in text
+    assert "third" not in text
+    assert capsys.readouterr().err == "WARNING: second (more in the log file)\n"
+
+
+def test_the_level_is_that_of_tapebots_own_records(tmp_path):
+    with logging_to(tmp_path, "warning"):
+        logging.getLogger("bot").info("quiet")
+        logging.getLogger("bot").warning("loud")
+    assert "loud" in log_text(tmp_path)
+    assert "quiet" not in log_text(tmp_path)
+
+
+def test_a_message_cannot_pass_for_another_record_or_move_the_cursor(tmp_path, capsys):
+    with logging_to(tmp_path):
+        logging.getLogger("bot").warning("one\n2026-11-21T00:00:00Z ERROR bot: forged\x1b[2J\r")
+    lines = log_text(tmp_path).splitlines()
+    assert lines[1].startswith("    2026-")
+    assert "\x1b" not in log_text(tmp_path) + capsys.readouterr().err
+
+
+def test_only_the_owner_can_read_the_log(tmp_path):
+    home = tmp_path / "home"
+    with logging_to(home):
+        logging.getLogger("bot").info("x")
+    modes = [home, home / "logs", home / "logs" / "tapebot.log"]
+    assert [stat.S_IMODE(path.stat().st_mode) for path in modes] == [0o700, 0o700, 0o600]
+
+
+def test_the_log_is_rotated_at_5_mb_and_two_old_files_are_kept(tmp_path):
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    (logs / "tapebot.log").write_text("full\n" * 999_999)
+    (logs / "tapebot.log.1").write_text("older\n")
+    (logs / "tapebot.log.2").write_text("oldest\n")
+    with logging_to(tmp_path):
+        logging.getLogger("bot").info("fresh")
+    kept = {path.name: path.read_text()[-6:] for path in logs.iterdir()}
+    expected = {"tapebot.log": "fresh\n", "tapebot.log.1": "\nfull\n", "tapebot.log.2": "older\n"}
+    assert kept == expected
+
+
+def test_a_log_that_cannot_be_written_is_told_once_and_breaks_nothing(tmp_path, capsys):
+    (tmp_path / "logs").write_text("in the way")
+    with logging_to(tmp_path):
+        for _ in range(3):
+            logging.getLogger("bot").info("x")
+        logging.getLogger("bot").warning("still heard")
+    err = capsys.readouterr().err
+    assert err.count("cannot be written") == 1
+    assert "still heard" in err
+
+
+def test_a_stuck_log_holds_nobody_up_and_says_how_much_it_lost(tmp_path):
+    """A pipe that nobody reads is a disk that never answers."""
+    (tmp_path / "logs").mkdir()
+    pipe = tmp_path / "logs" / "tapebot.log"
+    os.mkfifo(pipe)
+    log = logging.getLogger("bot")
+    with ThreadPoolExecutor() as threads:
+        with logging_to(tmp_path):
+            for number in range(10_100):
+                log.info("line %d", number)
+            reader = pipe.open(encoding="utf-8")
+            lines = [reader.readline(), reader.readline()]
+            log.info("after")
+            rest = threads.submit(reader.readlines)
+        lines += rest.result(60)
+    reader.close()
+    lost = int(re.search(r": after \((\d+) log lines before this one are lost\)", lines[-1])[1])
+    assert lost > 0
+    assert len(lines) - 1 + lost == 10_100
+
+
+def test_stopping_twice_is_harmless_and_puts_the_loggers_back(tmp_path):
+    root = logging.getLogger()
+    before = (root.level, list(root.handlers), logging.getLogger("bot").level)
+    stop = configure_logging(tmp_path, "info")
+    logging.getLogger("bot").info("written before the stop returns")
+    stop()
+    stop()
+    assert "written before" in log_text(tmp_path)
+    assert (root.level, list(root.handlers), logging.getLogger("bot").level) == before

@@ -1,0 +1,290 @@
+"""The console at a terminal: a real process in a real pty, a bus end that echoes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import termios
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pexpect
+import pytest
+
+ROOT = Path(__file__).parents[2]
+HOST = Path(__file__).with_name("console_host.py")
+SECONDS = 30
+
+CTRL_C, CTRL_D, UP, ALT_ENTER, TAB = "\x03", "\x04", "\x1b[A", "\x1b\r", "\t"
+HINT = "Press Ctrl-C again or Ctrl-D to leave"
+BYE = "Bye. Everything said is on the tape."
+
+Start = Callable[..., pexpect.spawn]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "log"
+
+
+@pytest.fixture
+def start(log: Path) -> Iterator[Start]:
+    """Start the console in a pty, seen to the first prompt; end it with the test."""
+    started: list[pexpect.spawn] = []
+
+    def run(*options: str, term: str = "xterm-256color") -> pexpect.spawn:
+        console = pexpect.spawn(
+            sys.executable,
+            [str(HOST), "--log", str(log), *options],
+            env={**os.environ, "PYTHONPATH": str(ROOT), "TERM": term},
+            timeout=SECONDS,
+            dimensions=(24, 80),
+            encoding="utf-8",
+        )
+        started.append(console)
+        console.expect_exact("you>")
+        return console
+
+    yield run
+    for console in started:
+        console.close(force=True)
+
+
+def leave(console: pexpect.spawn) -> str:
+    """Press Ctrl-D; return what was written until the end."""
+    console.send(CTRL_D)
+    console.expect_exact(BYE)
+    before = console.before
+    console.expect(pexpect.EOF)
+    console.wait()
+    assert console.exitstatus == 0
+    return before
+
+
+def said(log: Path) -> list[str]:
+    events = [json.loads(line) for line in log.read_text().splitlines()]
+    return [event["inbound"] for event in events if "inbound" in event]
+
+
+def test_the_banner_and_a_prompt_come_first_and_an_answer_is_shown_then_reported(
+    start: Start, log: Path
+):
+    """The plain conversation, and Ctrl-D leaves."""
+    console = start()
+    assert "tapebot, for tests\r\nsecond banner line\r\n" in console.before
+    console.send("hello\r")
+    console.expect_exact("echo: hello\r\n")
+    leave(console)
+    inbound, report = [json.loads(line) for line in log.read_text().splitlines()]
+    assert report == {
+        "report": f"a-{inbound['id']}",
+        "delivered": True,
+        "session": "console:local",
+    }
+
+
+def test_text_is_seen_as_it_streams_and_its_final_form_replaces_it(start: Start):
+    """The raw text above the prompt is erased before the rendered Markdown is written."""
+    console = start()
+    console.send("slow\r")
+    console.expect_exact("first words and more")
+    console.expect_exact("thinking")
+    console.send(CTRL_C)
+    console.expect_exact("\x1b[1mfirst words\x1b[0m and no more\r\n")
+    assert "\x1b[J" in console.before
+    console.expect_exact("Stopped.")
+    rest = leave(console)
+    assert "first words" not in rest
+
+
+def test_the_tool_that_runs_is_named(start: Start):
+    """The spinner says what the bot does."""
+    console = start()
+    console.send("tool\r")
+    console.expect_exact("memory_save…")
+
+
+def test_ctrl_c_clears_what_is_typed_then_ends_the_turn_then_the_program(start: Start, log: Path):
+    """The nearest thing is ended first, and leaving takes two presses."""
+    console = start()
+    console.send("slow\r")
+    console.expect_exact("thinking")
+    console.send("half a thought")
+    console.expect_exact("thought")
+    console.send(CTRL_C)
+    console.send(CTRL_C)
+    console.expect_exact("Stopped.")
+    assert said(log) == ["slow", "/stop"]
+    # The next prompt is drawn without a spinner once the bot is idle.
+    console.send("hello\r")
+    console.expect_exact("echo: hello")
+    console.send(CTRL_C)
+    console.expect_exact(HINT)
+    console.send(CTRL_C)
+    console.expect_exact(BYE)
+    console.expect(pexpect.EOF)
+
+
+def test_typing_goes_on_while_the_bot_thinks(start: Start, log: Path):
+    """A message sent during a turn is published at once and keeps its place."""
+    console = start()
+    console.send("slow\r")
+    console.expect_exact("thinking")
+    console.send("meanwhile\r")
+    console.expect_exact("meanwhile")
+    console.send(CTRL_C)
+    console.expect_exact("and no more")
+    console.expect_exact("echo: meanwhile\r\n")
+    console.expect_exact("Stopped.")
+    leave(console)
+    assert said(log) == ["slow", "meanwhile", "/stop"]
+
+
+def test_a_paste_of_two_lines_is_one_message(start: Start, log: Path):
+    """Bracketed paste keeps its newlines until Enter is pressed."""
+    console = start()
+    console.send("\x1b[200~line one\rline two\x1b[201~")
+    console.send("\r")
+    console.expect_exact("echo: line one\r\nline two\r\n")
+    leave(console)
+    assert said(log) == ["line one\nline two"]
+
+
+def test_alt_enter_makes_a_new_line(start: Start, log: Path):
+    """Enter alone sends."""
+    console = start()
+    console.send("one" + ALT_ENTER + "two\r")
+    console.expect_exact("echo: one\r\ntwo\r\n")
+    leave(console)
+    assert said(log) == ["one\ntwo"]
+
+
+def test_history_outlives_the_run_and_is_its_owners_alone(start: Start, log: Path, tmp_path: Path):
+    """The arrow key brings back a line of an earlier run, from a private file."""
+    file = tmp_path / "home" / "history"
+    first = start("--history", str(file))
+    first.send("remember me\r")
+    first.expect_exact("echo: remember me")
+    leave(first)
+    assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    second = start("--history", str(file))
+    second.send(UP)
+    second.expect_exact("remember me")
+    second.send("\r")
+    second.expect_exact("echo: remember me")
+    leave(second)
+    assert said(log) == ["remember me", "remember me"]
+
+
+def test_slash_commands_are_completed(start: Start, log: Path):
+    """The menu shows what a command does, and Tab takes it."""
+    console = start()
+    console.send("/st")
+    console.expect_exact("how the bot is")
+    console.send(TAB + "\r")
+    console.expect_exact("echo: /status")
+    leave(console)
+    assert said(log) == ["/status"]
+
+
+@pytest.mark.parametrize("word", ["/quit", "/exit"])
+def test_a_word_leaves_too(start: Start, log: Path, word: str):
+    """It is not sent to the bot."""
+    console = start()
+    console.send(word + "\r")
+    console.expect_exact(BYE)
+    console.expect(pexpect.EOF)
+    assert not log.exists()
+
+
+def test_markdown_is_rendered_and_nothing_of_it_is_lost(start: Start):
+    """Line breaks stay, tags are text, and a link shows where it leads."""
+    console = start()
+    console.send(r"say:one\ntwo <b>three</b> [four](https://example.org)" + "\r")
+    console.expect_exact("one\r\ntwo <b>three</b> ")
+    console.expect_exact("https://example.org")
+    leave(console)
+
+
+def test_no_escape_sequence_of_an_answer_reaches_the_terminal(start: Start):
+    """A model cannot set the window's title, move the cursor or clear the screen."""
+    console = start()
+    console.send(r"say:a\x1b]0;title\x07b\x9b2Jc" + "\r")
+    console.expect_exact("a]0;titleb2Jc\r\n")
+    leave(console)
+
+
+def test_an_answer_of_a_former_run_is_shown_and_reported(start: Start, log: Path):
+    """What a killed run left undelivered is delivered by the next."""
+    console = start("--leftover", "from before")
+    console.send("hello\r")
+    console.expect_exact("echo: hello")
+    leave(console)
+    assert '"report": "left"' in log.read_text()
+
+
+def test_a_full_session_is_told_of_and_the_conversation_goes_on(start: Start):
+    """A refused message leaves nothing to wait for."""
+    console = start()
+    console.send("full\r")
+    console.expect_exact("too many messages wait\r\n")
+    console.send(CTRL_C)
+    console.expect_exact(HINT)
+    console.send("hello\r")
+    console.expect_exact("echo: hello")
+    leave(console)
+
+
+def test_a_closed_bus_ends_the_conversation_with_its_reason(start: Start):
+    """No farewell claims that the refused message is on the tape."""
+    console = start()
+    console.send("closed\r")
+    console.expect_exact("the bus is shutting down\r\n")
+    console.expect(pexpect.EOF)
+    assert BYE not in console.before
+    console.wait()
+    assert console.exitstatus == 0
+
+
+def test_bytes_that_are_not_utf8_are_replaced(start: Start, log: Path):
+    """A terminal with another encoding does not end the conversation."""
+    console = start()
+    os.write(console.child_fd, b"a\xffb\r")
+    console.expect_exact("echo: a\ufffdb")
+    leave(console)
+    assert said(log) == ["a\ufffdb"]
+
+
+def test_a_dumb_terminal_works_without_an_escape_sequence(start: Start, log: Path):
+    """Prompt, answers, Ctrl-C and the hint are plain lines there."""
+    console = start(term="dumb")
+    assert "\x1b" not in console.before
+    console.send("slow\r")
+    console.expect_exact("slow\r")
+    console.expect_exact("you> ")
+    console.send("typo" + CTRL_C + CTRL_C)
+    console.expect_exact("first words and no more\r\n")
+    assert "\x1b" not in console.before
+    console.expect_exact("Stopped.\r\n\r\nyou> ")
+    console.send("hello\r")
+    console.expect_exact("echo: hello")
+    console.send(CTRL_C)
+    console.expect_exact(HINT)
+    console.send(CTRL_C)
+    console.expect_exact(BYE)
+    console.expect(pexpect.EOF)
+    assert said(log) == ["slow", "/stop", "hello"]
+
+
+def test_cancelling_gives_the_terminal_back_as_it_was(start: Start):
+    """Whoever stops the program from outside finds a shell that echoes."""
+    console = start()
+    console.send("slow\r")
+    console.expect_exact("thinking")
+    assert not termios.tcgetattr(console.child_fd)[3] & termios.ECHO
+    console.kill(signal.SIGTERM)
+    console.expect(pexpect.EOF)
+    assert "Traceback" not in console.before
+    assert termios.tcgetattr(console.child_fd)[3] & termios.ECHO

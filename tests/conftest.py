@@ -1,0 +1,11 @@
+"""Fixtures that every test may use."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """Tests run on the event loop that the program runs on."""
+    return "asyncio"
