@@ -1,15 +1,7 @@
 """Tapes as JSONL files: one live file for each tape, and its sealed segments beside it.
 
-Names are ``<workspace>__<session>`` (two hashes of 16 digits), so that no id from a platform can
-become a path; the header entry names the session. A segment carries its time and its ids in its
-name: ``<workspace>__<session>.20260210T100000Z.1-532.jsonl``.
-
-Archiving is atomic: the successor is written whole as ``….next``, then the live file is renamed to
-its segment, then the successor to the live name. A successor without a live file is an archive that
-was cut short after its second step, and is finished at the next open; beside a live file it is one
-that never happened, and is removed.
-
-A reader beside the writing process looks at the files anew for each call.
+Files are named, turned over and locked by ``folder.py``, and read by ``scan.py``. A reader beside
+the writing process looks at the files anew for each call.
 """
 
 from __future__ import annotations
@@ -19,34 +11,24 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from hashlib import md5
 from pathlib import Path
 from typing import Any
 
 import anyio
 import anyio.to_thread
-from filelock import FileLock, Timeout
 
 from bot.clock import Clock, SystemClock, iso
-from bot.errors import TapeError, TapeLocked, TapeNotFound, TapeWriteError, VersionConflict
-from bot.files import (
-    PRIVATE_FILE,
-    AppendFile,
-    private_directory,
-    replace_file,
-    sync_directory,
-    write_synced,
-)
+from bot.errors import TapeError, TapeNotFound, TapeWriteError, VersionConflict
+from bot.files import AppendFile, replace_file
 from bot.tape.codec import CANCEL, encode
 from bot.tape.entries import TapeEntry, event
 from bot.tape.store import HEADER, REPAIR, Segment, header
 from bot.tape.stores import scan
+from bot.tape.stores.folder import TapeFolder, finish_archive, successor, switch
 
 # Ids are dense, so a page is a range of ids; pages grow for callers that want much.
 _FIRST_PAGE = 32
 _LAST_PAGE = 1024
-
-_SEALED_FILE = 0o400
 
 
 @dataclass(slots=True, eq=False)
@@ -90,8 +72,7 @@ class FileTapeStore:
         Raises:
             TapeLocked: Another process has it.
         """
-        self._root = root if read_only else private_directory(root)
-        self._workspace = _digest(workspace)
+        self._folder = TapeFolder(root, workspace)
         self._sync = sync
         self._limit = open_tapes
         self._read_only = read_only
@@ -101,9 +82,8 @@ class FileTapeStore:
         self._closed = False
         self._repaired = {"torn_bytes": 0, "void_entries": 0}
         self._damaged: set[tuple[int, int]] = set()
-        self._lock = FileLock(root / ".lock", timeout=0, mode=PRIVATE_FILE, thread_local=False)
         if not read_only:
-            self._take_lock()
+            self._folder.lock()
 
     async def create_tape(
         self, tape: str, title: str | None = None, *, replace_if_exists: bool = False
@@ -127,7 +107,7 @@ class FileTapeStore:
 
     async def list_tapes(self) -> list[str]:
         """Return the session keys that the headers name."""
-        return await anyio.to_thread.run_sync(self._list)
+        return await anyio.to_thread.run_sync(self._folder.sessions)
 
     async def version(self, tape: str) -> int:
         """Return the id of the last entry handed in."""
@@ -200,7 +180,7 @@ class FileTapeStore:
     async def segments(self, tape: str) -> list[Segment]:
         """Return the sealed segments, oldest first."""
         async with self._use(tape):
-            return await anyio.to_thread.run_sync(self._segments, tape)
+            return await anyio.to_thread.run_sync(self._folder.segments, tape)
 
     def statistics(self) -> dict[str, Any]:
         """Return the number of open tapes, and the damage met and repaired since the start."""
@@ -216,7 +196,8 @@ class FileTapeStore:
                     _, live = self._open.popitem()
                     await self._drain(live)
                     live.file.close()
-        self._lock.release()
+        if not self._read_only:
+            self._folder.unlock()
 
     # Opening and closing.
 
@@ -264,10 +245,10 @@ class FileTapeStore:
     def _open_file(self, tape: str) -> _Live:
         if self._closed:
             raise TapeError(f"tape {tape} cannot be opened: the store is closed")
-        path = self._live_path(tape)
+        path = self._folder.live_path(tape)
         with _told(f"tape {tape} could not be opened", TapeError):
             if not self._read_only:
-                self._finish_archive(path)
+                finish_archive(path)
             file = self._descriptor(path)
             if file is None:
                 raise TapeNotFound(f"there is no tape {tape}")
@@ -281,7 +262,7 @@ class FileTapeStore:
         if not self._read_only:
             return AppendFile(path, sync=self._sync) if path.exists() else None
         # While another process archives, the live file is for a moment its successor.
-        for candidate in (path, _successor(path), path):
+        for candidate in (path, successor(path), path):
             with suppress(FileNotFoundError):
                 return AppendFile(candidate, sync=False, writable=False)
         return None
@@ -292,7 +273,7 @@ class FileTapeStore:
         last_id = ending.last_id
         if head is None:
             # Nothing of the file can be read; its ids come after those that were sealed.
-            sealed = self._segments(tape)
+            sealed = self._folder.segments(tape)
             base = sealed[-1].last_id if sealed else 0
             head, last_id = replace(header(tape, None), id=base + 1), base + last_id
         named = head.data.get("session") if head.name == HEADER else None
@@ -324,13 +305,13 @@ class FileTapeStore:
             await anyio.to_thread.run_sync(self._create_file, tape, title)
 
     def _create_file(self, tape: str, title: str | None) -> None:
-        path = self._live_path(tape)
+        path = self._folder.live_path(tape)
         if self._closed:
             raise TapeError(f"tape {tape} cannot be made: the store is closed")
         if path.exists():
             return
         # Segments without a live file: it was taken away by hand. Ids go on all the same.
-        sealed = self._segments(tape)
+        sealed = self._folder.segments(tape)
         last = sealed[-1] if sealed else None
         first = self._stamp([header(tape, title, previous=last)], last.last_id if last else 0)
         with _told(f"tape {tape} could not be made", TapeWriteError):
@@ -358,49 +339,24 @@ class FileTapeStore:
                 finally:
                     live.file.close()
                 with _told(f"tape {tape} could not be archived or reset", TapeWriteError):
-                    await anyio.to_thread.run_sync(_switch, live.file.path, data, segment)
+                    await anyio.to_thread.run_sync(switch, live.file.path, data, segment)
         return segment
 
-    def _finish_archive(self, path: Path) -> None:
-        successor = _successor(path)
-        if successor.exists():
-            if path.exists():
-                successor.unlink()
-            else:
-                successor.rename(path)
-            sync_directory(path.parent)
-
     def _next_segment(self, live: _Live) -> Segment:
-        moment = self._clock.now().strftime("%Y%m%dT%H%M%SZ")
-        first, last = live.first_id, live.file.mark
-        stem = self._stem(live.tape)
-        return Segment(f"{stem}.{moment}.{first}-{last}.jsonl", first, last)
+        now = self._clock.now()
+        return self._folder.next_segment(live.tape, live.first_id, live.file.mark, now)
 
-    # Names and files.
-
-    def _stem(self, tape: str) -> str:
-        return f"{self._workspace}__{_digest(tape)}"
-
-    def _live_path(self, tape: str) -> Path:
-        return self._root / f"{self._stem(tape)}.jsonl"
-
-    def _segments(self, tape: str) -> list[Segment]:
-        found = []
-        for path in self._root.glob(f"{self._stem(tape)}.*.*-*.jsonl"):
-            first, _, last = path.name.split(".")[2].partition("-")
-            if first.isdecimal() and last.isdecimal():
-                found.append(Segment(path.name, int(first), int(last)))
-        return sorted(found, key=lambda segment: segment.first_id)
+    # Reading and writing.
 
     def _read_live(self, live: _Live, first: int, last: int | None) -> list[TapeEntry]:
         found: list[TapeEntry] = []
         if first < live.first_id:
-            for segment in self._segments(live.tape):
+            for segment in self._folder.segments(live.tape):
                 # A reader beside the writer may meet a segment sealed since it opened the tape.
                 if first <= segment.last_id < live.first_id and (
                     last is None or segment.first_id <= last
                 ):
-                    with scan.reading(self._root / segment.name) as (fd, end):
+                    with scan.reading(self._folder.segment_path(segment)) as (fd, end):
                         found += self._scan(fd, end, first, last)
         if last is None or last >= live.first_id:
             found += self._scan(live.file.fd, live.file.size, first, last)
@@ -413,23 +369,6 @@ class FileTapeStore:
             self._damaged.update((inode, offset) for offset in damaged)
         return found
 
-    def _list(self) -> list[str]:
-        live = (f"{self._workspace}__*.jsonl", f"{self._workspace}__*.jsonl.next")
-        paths = [path for pattern in live for path in self._root.glob(pattern)]
-        stems = {path.name.partition(".")[0] for path in paths}
-        names = {self._session(self._root / f"{stem}.jsonl") for stem in stems}
-        return sorted(name for name in names if name is not None)
-
-    def _session(self, path: Path) -> str | None:
-        """Return the session that a live file's header names."""
-        # The file may be turned over at any moment.
-        for candidate in (path, _successor(path), path):
-            with suppress(FileNotFoundError), scan.reading(candidate) as (fd, end):
-                head = scan.first_entry(fd, end)
-                named = head.data.get("session") if head and head.name == HEADER else None
-                return named if isinstance(named, str) else None
-        return None
-
     def _stamp(self, entries: Sequence[TapeEntry], version: int) -> list[TapeEntry]:
         now = iso(self._clock.now())
         return [
@@ -441,49 +380,6 @@ class FileTapeStore:
         if self._read_only:
             raise TapeError("these tapes were opened for reading only")
 
-    def _take_lock(self) -> None:
-        owner = self._root / ".owner"
-        try:
-            self._lock.acquire()
-        except Timeout as error:
-            held = owner.read_text(encoding="utf-8").strip() if owner.exists() else ""
-            raise TapeLocked(
-                f"the tapes in {self._root} are in use by another tapebot (process {held or '?'}); "
-                "stop it, or give this one another TAPEBOT_HOME"
-            ) from error
-        try:
-            write_synced(owner, f"{os.getpid()}\n".encode())
-        except BaseException:
-            self._lock.release()
-            raise
-
-
-def _successor(path: Path) -> Path:
-    return path.with_name(path.name + ".next")
-
-
-def _switch(path: Path, data: bytes, segment: Segment | None) -> None:
-    """Put a new live file in the place of the old, which is kept as ``segment``, if given.
-
-    Raises:
-        OSError: The storage refused; the old live file is where it was.
-    """
-    successor = _successor(path)
-    write_synced(successor, data)
-    if segment is None:
-        successor.rename(path)
-    else:
-        sealed = path.with_name(segment.name)
-        path.rename(sealed)
-        try:
-            sealed.chmod(_SEALED_FILE)
-            successor.rename(path)
-        except BaseException:
-            sealed.rename(path)
-            path.chmod(PRIVATE_FILE)
-            raise
-    sync_directory(path.parent)
-
 
 @contextmanager
 def _told(failure: str, kind: type[TapeError]) -> Iterator[None]:
@@ -492,8 +388,3 @@ def _told(failure: str, kind: type[TapeError]) -> Iterator[None]:
         yield
     except OSError as error:
         raise kind(f"{failure} ({error.strerror}); what was recorded is kept") from error
-
-
-def _digest(text: str) -> str:
-    """The 16 digits that stand for a workspace or session in file names."""
-    return md5(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()[:16]

@@ -1,0 +1,156 @@
+"""The folder that holds tape files: their names, their turning over, and the lock on them all.
+
+Names are ``<workspace>__<session>`` (two hashes of 16 digits), so that no id from a platform can
+become a path; the header entry names the session. A segment carries its time and its ids in its
+name: ``<workspace>__<session>.20260210T100000Z.1-532.jsonl``.
+
+Archiving is atomic: the successor is written whole as ``….next``, then the live file is renamed to
+its segment, then the successor to the live name. A successor without a live file is an archive that
+was cut short after its second step, and is finished at the next open; beside a live file it is one
+that never happened, and is removed.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from datetime import datetime
+from hashlib import md5
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from bot.errors import TapeLocked
+from bot.files import PRIVATE_FILE, private_directory, sync_directory, write_synced
+from bot.tape.store import HEADER, Segment
+from bot.tape.stores import scan
+
+_SEALED_FILE = 0o400
+
+
+class TapeFolder:
+    """Tape files of one workspace in a folder. All blocking, no state but the lock.
+
+    Args:
+        root: The folder.
+        workspace: Part of every file's name.
+    """
+
+    def __init__(self, root: Path, workspace: str) -> None:
+        self.root = root
+        self._workspace = _digest(workspace)
+        self._lock = FileLock(root / ".lock", timeout=0, mode=PRIVATE_FILE, thread_local=False)
+
+    def lock(self) -> None:
+        """Make the folder if it is not there, and take it for this process.
+
+        Raises:
+            TapeLocked: Another process has it.
+        """
+        private_directory(self.root)
+        owner = self.root / ".owner"
+        try:
+            self._lock.acquire()
+        except Timeout as error:
+            held = owner.read_text(encoding="utf-8").strip() if owner.exists() else ""
+            raise TapeLocked(
+                f"the tapes in {self.root} are in use by another tapebot (process {held or '?'}); "
+                "stop it, or give this one another TAPEBOT_HOME"
+            ) from error
+        try:
+            write_synced(owner, f"{os.getpid()}\n".encode())
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def unlock(self) -> None:
+        """Give the folder up."""
+        self._lock.release()
+
+    def live_path(self, tape: str) -> Path:
+        """Return the path of a tape's live file."""
+        return self.root / f"{self._stem(tape)}.jsonl"
+
+    def segment_path(self, segment: Segment) -> Path:
+        """Return the path of a sealed segment."""
+        return self.root / segment.name
+
+    def segments(self, tape: str) -> list[Segment]:
+        """Return a tape's sealed segments, oldest first."""
+        found = []
+        for path in self.root.glob(f"{self._stem(tape)}.*.*-*.jsonl"):
+            first, _, last = path.name.split(".")[2].partition("-")
+            if first.isdecimal() and last.isdecimal():
+                found.append(Segment(path.name, int(first), int(last)))
+        return sorted(found, key=lambda segment: segment.first_id)
+
+    def next_segment(self, tape: str, first: int, last: int, now: datetime) -> Segment:
+        """Return the segment that the live file would become."""
+        moment = now.strftime("%Y%m%dT%H%M%SZ")
+        return Segment(f"{self._stem(tape)}.{moment}.{first}-{last}.jsonl", first, last)
+
+    def sessions(self) -> list[str]:
+        """Return the sessions that the live files' headers name."""
+        live = (f"{self._workspace}__*.jsonl", f"{self._workspace}__*.jsonl.next")
+        paths = [path for pattern in live for path in self.root.glob(pattern)]
+        stems = {path.name.partition(".")[0] for path in paths}
+        names = {_session(self.root / f"{stem}.jsonl") for stem in stems}
+        return sorted(name for name in names if name is not None)
+
+    def _stem(self, tape: str) -> str:
+        return f"{self._workspace}__{_digest(tape)}"
+
+
+def successor(path: Path) -> Path:
+    """Return where a live file's successor is written."""
+    return path.with_name(path.name + ".next")
+
+
+def finish_archive(path: Path) -> None:
+    """Finish, or take back, an archive of this live file that was cut short."""
+    fresh = successor(path)
+    if fresh.exists():
+        if path.exists():
+            fresh.unlink()
+        else:
+            fresh.rename(path)
+        sync_directory(path.parent)
+
+
+def switch(path: Path, data: bytes, segment: Segment | None) -> None:
+    """Put a new live file in the place of the old, which is kept as ``segment``, if given.
+
+    Raises:
+        OSError: The storage refused; the old live file is where it was.
+    """
+    fresh = successor(path)
+    write_synced(fresh, data)
+    if segment is None:
+        fresh.rename(path)
+    else:
+        sealed = path.with_name(segment.name)
+        path.rename(sealed)
+        try:
+            sealed.chmod(_SEALED_FILE)
+            fresh.rename(path)
+        except BaseException:
+            sealed.rename(path)
+            path.chmod(PRIVATE_FILE)
+            raise
+    sync_directory(path.parent)
+
+
+def _session(path: Path) -> str | None:
+    """Return the session that a live file's header names."""
+    # The file may be turned over at any moment.
+    for candidate in (path, successor(path), path):
+        with suppress(FileNotFoundError), scan.reading(candidate) as (fd, end):
+            head = scan.first_entry(fd, end)
+            named = head.data.get("session") if head and head.name == HEADER else None
+            return named if isinstance(named, str) else None
+    return None
+
+
+def _digest(text: str) -> str:
+    """Return the 16 digits that stand for a workspace or session in file names."""
+    return md5(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()[:16]

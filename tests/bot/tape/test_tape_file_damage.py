@@ -1,0 +1,275 @@
+"""What the file store makes of files that a kill, a disk or a hand has damaged."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.errors import TapeError
+from bot.tape.entries import TapeEntry, message
+from bot.tape.store import REPAIR
+from bot.tape.stores.file import FileTapeStore
+
+TAPE = "telegram:42"
+
+
+@asynccontextmanager
+async def opened(folder: Path, **options: Any) -> AsyncIterator[FileTapeStore]:
+    store = FileTapeStore(folder, sync=False, **options)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+def says(text: str) -> TapeEntry:
+    return message("user", text)
+
+
+def live_file(folder: Path) -> Path:
+    [path] = [path for path in folder.glob("*.jsonl") if path.name.count(".") == 1]
+    return path
+
+
+def counted(entries: list[TapeEntry]) -> list[TapeEntry]:
+    """The entries that somebody appended: no notes of repair."""
+    return [entry for entry in entries if entry.name != REPAIR]
+
+
+async def both_ways(store: FileTapeStore) -> list[TapeEntry]:
+    """What a full read returns, once reading back has returned the same."""
+    found = await store.read(TAPE)
+    assert [entry async for entry in store.read_back(TAPE)] == found[::-1]
+    return found
+
+
+async def agreed(store: FileTapeStore) -> list[TapeEntry]:
+    """What a full read returns, once every other way to read has returned the same."""
+    found = await both_ways(store)
+    ends = {*range(min(4, len(found))), *range(max(0, len(found) - 6), len(found))}
+    for place in sorted(ends):
+        entry = found[place]
+        assert await store.read(TAPE, entry.id, entry.id) == [entry]
+        assert await store.read(TAPE, entry.id) == found[place:]
+        assert await store.read(TAPE, None, entry.id) == found[: place + 1]
+    return found
+
+
+async def written(folder: Path, batches: list[list[str]]) -> list[TapeEntry]:
+    async with opened(folder) as store:
+        await store.create_tape(TAPE)
+        for batch in batches:
+            await store.append_many(TAPE, [says(text) for text in batch])
+        return await store.read(TAPE)
+
+
+def damage_line(path: Path, number: int, junk: bytes = b"\xff") -> None:
+    """Overwrite a byte in the middle of a line (from 1) with one that is not UTF-8."""
+    lines = path.read_bytes().splitlines(keepends=True)
+    middle = len(lines[number - 1]) // 2
+    line = lines[number - 1]
+    lines[number - 1] = line[:middle] + junk + line[middle + len(junk) :]
+    path.write_bytes(b"".join(lines))
+
+
+@pytest.mark.parametrize("batch", [["x"], ["x", "y"], ["x", "Grüße 你好", "z"]])
+async def test_a_kill_at_any_byte_of_an_append_costs_no_acknowledged_entry(tmp_path, batch):
+    """The batch is there whole or not at all, ids are dense, the next append works."""
+    home = tmp_path / "home"
+    acknowledged = await written(home, [["a"], ["b", "c"]])
+    safe = live_file(home).stat().st_size
+    whole = await written(home, [batch])
+    data = live_file(home).read_bytes()
+    for end in range(safe, len(data) + 1):
+        copy = tmp_path / str(end)
+        shutil.copytree(home, copy)
+        path = live_file(copy)
+        path.write_bytes(data[:end])
+        expected = whole if end == len(data) else acknowledged
+        async with opened(copy, read_only=True) as beside:
+            assert await both_ways(beside) == expected
+        async with opened(copy) as store:
+            found = await agreed(store)
+            assert counted(found) == expected
+            damage = store.statistics()
+            assert (damage["torn_bytes"] + damage["void_entries"] > 0) == (
+                end not in (safe, len(data))
+            )
+            assert damage["damaged_lines"] == 0
+            await store.append_many(TAPE, [says("next"), says("and next")])
+            after = await both_ways(store)
+        assert [entry.id for entry in after] == list(range(1, len(after) + 1))
+        assert [entry.payload["content"] for entry in after[-2:]] == ["next", "and next"]
+        async with opened(copy) as again:
+            assert await both_ways(again) == after
+            assert again.statistics()["torn_bytes"] == 0
+        shutil.rmtree(copy)
+
+
+@pytest.mark.parametrize("missing", [1, 30, 110])
+async def test_a_kill_at_any_byte_of_a_repair_is_repaired_again(tmp_path, missing):
+    """Three entries were in the batch; none of them comes alive because its repair was cut."""
+    home = tmp_path / "home"
+    acknowledged = await written(home, [["a"]])
+    await written(home, [["x", "y", "z"]])
+    torn = live_file(home).read_bytes()[:-missing]
+    live_file(home).write_bytes(torn)
+    async with opened(home) as store:
+        await store.version(TAPE)
+    repaired = live_file(home).read_bytes()
+    assert repaired.startswith(torn)
+    for end in range(len(torn), len(repaired)):
+        live_file(home).write_bytes(repaired[:end])
+        async with opened(home, read_only=True) as beside:
+            assert await agreed(beside) == acknowledged
+        async with opened(home) as store:
+            assert counted(await agreed(store)) == acknowledged
+            assert (await store.append(TAPE, says("next"))).id == len(acknowledged) + 2
+            assert len(await agreed(store)) == len(acknowledged) + 2
+
+
+async def test_a_torn_last_line_never_costs_the_next_good_entry(tmp_path):
+    await written(tmp_path, [["a"]])
+    with live_file(tmp_path).open("ab") as file:
+        file.write(b'{"id":3,"kind":"mess')
+    async with opened(tmp_path) as store:
+        await store.append(TAPE, says("good"))
+        assert store.statistics()["torn_bytes"] == 20
+    async with opened(tmp_path) as store:
+        found = await agreed(store)
+        assert [entry.name or entry.payload["content"] for entry in found[1:]] == [
+            "a",
+            REPAIR,
+            "good",
+        ]
+        assert found[2].data == {"torn_bytes": 20, "void": 0, "damaged": 0}
+
+
+async def test_a_batch_cut_at_a_line_end_is_not_there_and_its_ids_are_given_anew(tmp_path):
+    acknowledged = await written(tmp_path, [["a"], ["b", "c"]])
+    await written(tmp_path, [[f"lost {number}" for number in range(500)]])
+    path = live_file(tmp_path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:300]))
+    async with opened(tmp_path, read_only=True) as beside:
+        assert await beside.version(TAPE) == 4
+        assert await agreed(beside) == acknowledged
+    async with opened(tmp_path) as store:
+        assert store.statistics()["open_tapes"] == 0
+        assert counted(await store.read(TAPE)) == acknowledged
+        assert store.statistics()["void_entries"] == 296
+        await store.append_many(TAPE, [says(f"new {number}") for number in range(400)])
+        found = await agreed(store)
+        assert [entry.id for entry in found] == list(range(1, 406))
+        assert not any("lost" in str(entry.payload) for entry in found)
+
+
+@pytest.mark.parametrize("junk", [b"\xff", b"\x00\x00", b"\n", b"\n\n"])
+async def test_a_damaged_line_in_the_middle_costs_itself_alone_and_is_reported(tmp_path, junk):
+    before = await written(tmp_path, [["a"], ["b", "c", "d"], ["e"]])
+    for number in range(2, 6):
+        copy = tmp_path / f"{number}"
+        copy.mkdir()
+        shutil.copy(live_file(tmp_path), copy)
+        damage_line(live_file(copy), number, junk)
+        left = [entry for entry in before if entry.id != number]
+        async with opened(copy) as store:
+            assert await agreed(store) == left
+            assert store.statistics()["damaged_lines"] == 1 + junk.count(b"\n")
+            assert (await store.append(TAPE, says("next"))).id == 7
+            assert [entry.id for entry in await agreed(store)] == [*(e.id for e in left), 7]
+
+
+@pytest.mark.parametrize("batches", [[["a"], ["b"]], [["a", "b"]]])
+async def test_a_damaged_last_line_costs_itself_alone_and_its_id_is_not_reused(tmp_path, batches):
+    before = await written(tmp_path, batches)
+    damage_line(live_file(tmp_path), 3)
+    async with opened(tmp_path, read_only=True) as beside:
+        assert await agreed(beside) == before[:2]
+    async with opened(tmp_path) as store:
+        assert counted(await agreed(store)) == before[:2]
+        assert store.statistics()["damaged_lines"] == 1
+        assert (await store.append(TAPE, says("next"))).id == 5
+        assert [entry.id for entry in await agreed(store)] == [1, 2, 4, 5]
+    async with opened(tmp_path) as again:
+        assert [entry.id for entry in await agreed(again)] == [1, 2, 4, 5]
+
+
+async def test_damage_inside_a_batch_that_was_cut_short_brings_none_of_it_to_life(tmp_path):
+    before = await written(tmp_path, [["a"]])
+    await written(tmp_path, [["x", "y", "z"]])
+    damage_line(live_file(tmp_path), 4)
+    path = live_file(tmp_path)
+    path.write_bytes(path.read_bytes()[:-5])
+    async with opened(tmp_path, read_only=True) as beside:
+        assert await agreed(beside) == before
+    async with opened(tmp_path) as store:
+        assert counted(await agreed(store)) == before
+        assert (await store.append(TAPE, says("next"))).id == 4
+
+
+async def test_a_damaged_header_costs_itself_alone(tmp_path):
+    before = await written(tmp_path, [["a"], ["b"]])
+    damage_line(live_file(tmp_path), 1)
+    async with opened(tmp_path) as store:
+        assert await agreed(store) == before[1:]
+        assert await store.get_title(TAPE) is None
+        segment = await store.archive(TAPE)
+        assert segment.last_id == 3
+        assert [entry.id for entry in await agreed(store)] == [2, 3, 4]
+
+
+@pytest.mark.parametrize("junk", [b"", b"\xff\n", b"\xff", b"\n\n\n", b"[]\n{}\n"])
+async def test_a_live_file_of_which_nothing_can_be_read_does_not_restart_ids(tmp_path, junk):
+    before = await written(tmp_path, [["a"], ["b"]])
+    async with opened(tmp_path) as store:
+        await store.archive(TAPE)
+    live_file(tmp_path).write_bytes(junk)
+    async with opened(tmp_path) as store:
+        assert counted(await agreed(store)) == before
+        assert (await store.append(TAPE, says("next"))).id > 3
+        found = await agreed(store)
+        assert found[:3] == before
+        assert found[-1].payload["content"] == "next"
+    async with opened(tmp_path) as again:
+        assert await agreed(again) == found
+
+
+async def test_a_tape_whose_live_file_was_taken_away_goes_on_after_its_segments(tmp_path):
+    before = await written(tmp_path, [["a"], ["b"]])
+    async with opened(tmp_path) as store:
+        await store.archive(TAPE)
+    live_file(tmp_path).unlink()
+    async with opened(tmp_path) as store:
+        await store.create_tape(TAPE)
+        found = await agreed(store)
+        assert found[:3] == before
+        assert [entry.id for entry in found] == [1, 2, 3, 4]
+
+
+async def test_a_file_of_another_session_under_our_name_is_refused(tmp_path):
+    async with opened(tmp_path) as store:
+        await store.create_tape(TAPE)
+        ours = live_file(tmp_path).name
+    async with opened(tmp_path / "other") as store:
+        await store.create_tape("discord:7")
+    theirs = live_file(tmp_path / "other").read_bytes()
+    (tmp_path / ours).write_bytes(theirs)
+    async with opened(tmp_path) as store:
+        with pytest.raises(TapeError, match="discord:7"):
+            await store.append(TAPE, says("not there"))
+    assert (tmp_path / ours).read_bytes() == theirs
+
+
+async def test_a_line_longer_than_any_block_is_read_and_repaired_as_any_other(tmp_path):
+    long = "長" * 300_000
+    before = await written(tmp_path, [["a"], [long, "b"], ["c"], [long]])
+    path = live_file(tmp_path)
+    path.write_bytes(path.read_bytes()[:-1])
+    async with opened(tmp_path) as store:
+        assert counted(await agreed(store)) == before[:-1]

@@ -1,0 +1,409 @@
+"""The file store as a neighbour: other processes, descriptors, disk space, cost, modes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from bot.errors import TapeError, TapeLocked, TapeNotFound
+from bot.tape.entries import TapeEntry, message
+from bot.tape.stores.file import FileTapeStore
+
+TAPE = "telegram:42"
+DESCRIPTORS = Path("/proc/self/fd")
+COUNTERS = Path("/proc/self/io")
+
+
+@asynccontextmanager
+async def opened(folder: Path, **options: Any) -> AsyncIterator[FileTapeStore]:
+    store = FileTapeStore(folder, sync=options.pop("sync", False), **options)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+def says(text: str) -> TapeEntry:
+    return message("user", text)
+
+
+async def run_python(code: str, *arguments: str) -> str:
+    """Run a program in a process of its own; return what it printed."""
+    with anyio.fail_after(60):
+        done = await anyio.run_process([sys.executable, "-c", code, *arguments], stderr=sys.stderr)
+    return done.stdout.decode()
+
+
+# Other processes.
+
+OPENER = """
+import sys
+from pathlib import Path
+from bot.errors import TapeLocked
+from bot.tape.stores.file import FileTapeStore
+
+try:
+    FileTapeStore(Path(sys.argv[1]))
+except TapeLocked as error:
+    print(error)
+else:
+    print("taken")
+"""
+
+
+async def test_a_second_process_is_refused_and_told_what_to_do(tmp_path):
+    async with opened(tmp_path) as store:
+        await store.create_tape(TAPE)
+        said = await run_python(OPENER, str(tmp_path))
+        assert "TAPEBOT_HOME" in said
+        assert str(os.getpid()) in said
+        assert str(tmp_path) in said
+        assert (await store.append(TAPE, says("still mine"))).id == 2
+    assert await run_python(OPENER, str(tmp_path)) == "taken\n"
+
+
+async def test_a_second_store_in_one_process_is_refused_too(tmp_path):
+    async with opened(tmp_path) as store:
+        with pytest.raises(TapeLocked, match="TAPEBOT_HOME"):
+            FileTapeStore(tmp_path)
+        await store.create_tape(TAPE)
+    async with opened(tmp_path) as again:
+        assert await again.list_tapes() == [TAPE]
+
+
+async def test_the_lock_of_a_killed_process_is_free(tmp_path):
+    code = "import os, signal\n" + OPENER + "\nos.kill(os.getpid(), signal.SIGKILL)"
+    with pytest.raises(subprocess.CalledProcessError):
+        await run_python(code, str(tmp_path))
+    async with opened(tmp_path) as store:
+        await store.create_tape(TAPE)
+
+
+WRITER = """
+import sys, anyio
+from pathlib import Path
+from bot.tape.entries import message
+from bot.tape.stores.file import FileTapeStore
+
+async def main(folder):
+    store = FileTapeStore(Path(folder), sync=False)
+    await store.create_tape("telegram:42")
+    print("ready", flush=True)
+    for number in range(3000):
+        await store.append_many("telegram:42", [message("user", str(number))] * 3)
+    await store.close()
+
+anyio.run(main, sys.argv[1])
+"""
+
+
+async def test_a_reader_sees_whole_batches_while_another_process_writes(tmp_path):
+    """It takes no lock, writes nothing, and sees what is new with each call."""
+    seen = {0}
+    command = [sys.executable, "-c", WRITER, str(tmp_path)]
+    with anyio.fail_after(60):
+        async with (
+            await anyio.open_process(command, stdin=None, stderr=None) as process,
+            opened(tmp_path, read_only=True) as reader,
+        ):
+            assert process.stdout is not None
+            assert (await process.stdout.receive()).startswith(b"ready")
+            while process.returncode is None:
+                found = await reader.read(TAPE)
+                assert [entry.id for entry in found] == list(range(1, len(found) + 1))
+                assert len(found) % 3 == 1
+                assert await reader.version(TAPE) >= len(found)
+                seen.add(len(found))
+    assert process.returncode == 0
+    assert len(seen) > 2
+    async with opened(tmp_path, read_only=True) as reader:
+        assert await reader.version(TAPE) == 9001
+        assert [entry.id async for entry in reader.read_back(TAPE, 4)] == [3, 2, 1]
+
+
+async def test_a_reading_store_refuses_to_write(tmp_path):
+    async with opened(tmp_path) as store:
+        await store.create_tape(TAPE)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    async with opened(tmp_path, read_only=True) as reader:
+        for act in (
+            reader.append(TAPE, says("x")),
+            reader.append_many(TAPE, []),
+            reader.archive(TAPE),
+            reader.reset(TAPE),
+            reader.create_tape("another"),
+        ):
+            with pytest.raises(TapeError, match="reading only"):
+                await act
+        assert await reader.list_tapes() == [TAPE]
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+async def test_a_reading_store_on_a_folder_that_is_not_there_holds_no_tape(tmp_path):
+    async with opened(tmp_path / "nowhere", read_only=True) as reader:
+        assert await reader.list_tapes() == []
+        with pytest.raises(TapeNotFound):
+            await reader.read(TAPE)
+    assert not (tmp_path / "nowhere").exists()
+
+
+async def test_a_closed_store_writes_no_more(tmp_path):
+    """Another process may have the folder by now."""
+    store = FileTapeStore(tmp_path, sync=False)
+    await store.create_tape(TAPE)
+    await store.close()
+    async with opened(tmp_path) as other:
+        for act in (
+            store.append(TAPE, says("late")),
+            store.archive(TAPE),
+            store.reset(TAPE),
+            store.create_tape("another"),
+        ):
+            with pytest.raises(TapeError, match="closed"):
+                await act
+        assert await other.version(TAPE) == 1
+        assert await other.list_tapes() == [TAPE]
+
+
+async def test_closing_waits_for_what_is_being_written(tmp_path):
+    """Each append is on the tape, or says that the store is closed."""
+    store = FileTapeStore(tmp_path, sync=True)
+    await store.create_tape(TAPE)
+    kept, refused = [], []
+
+    async def write(number: int) -> None:
+        try:
+            kept.append((await store.append(TAPE, says(str(number)))).id)
+        except TapeError:
+            refused.append(number)
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(50):
+            tasks.start_soon(write, number)
+        tasks.start_soon(store.close)
+    assert len(kept) + len(refused) == 50
+    async with opened(tmp_path) as again:
+        assert [entry.id for entry in await again.read(TAPE)] == [1, *sorted(kept)]
+
+
+# Workspaces and names.
+
+
+async def test_one_session_has_a_tape_of_its_own_in_each_workspace(tmp_path):
+    for workspace in ("", "/home/a", "/home/b"):
+        async with opened(tmp_path, workspace=workspace) as store:
+            assert await store.list_tapes() == []
+            await store.create_tape(TAPE)
+            await store.append(TAPE, says(workspace))
+    for workspace in ("", "/home/a", "/home/b"):
+        async with opened(tmp_path, workspace=workspace) as store:
+            assert await store.list_tapes() == [TAPE]
+            assert (await store.read(TAPE))[1].payload["content"] == workspace
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", "/", "a\x00b", "x" * 5000, "\ud83d", "*?["])
+async def test_no_session_key_can_become_a_path(tmp_path, name):
+    folder = tmp_path / "tapes"
+    async with opened(folder) as store:
+        await store.create_tape(name)
+        await store.archive(name)
+        await store.append(name, says("a"))
+        assert await store.list_tapes() == [name]
+        assert len(await store.read(name)) == 3
+    assert [path.name for path in tmp_path.iterdir()] == ["tapes"]
+    stems = {path.name.partition(".")[0] for path in folder.glob("*.jsonl")}
+    assert len(stems) == 1
+    assert len(stems.pop()) == 34
+
+
+async def test_a_tapes_file_begins_with_a_header_that_names_its_session(tmp_path):
+    async with opened(tmp_path) as store:
+        await store.create_tape(TAPE, "Kitchen")
+        await store.archive(TAPE)
+    for path in tmp_path.glob("*.jsonl"):
+        head = json.loads(path.read_bytes().splitlines()[0])
+        assert head["payload"]["name"] == "tape.header"
+        assert head["payload"]["data"]["session"] == TAPE
+
+
+async def test_files_are_for_their_owner_only(tmp_path):
+    folder = tmp_path / "home" / "tapes"
+    async with opened(folder) as store:
+        await store.create_tape(TAPE)
+        await store.append(TAPE, says("secret"))
+        await store.archive(TAPE)
+        modes = {path.name: path.stat().st_mode & 0o777 for path in folder.iterdir()}
+    assert {mode & 0o077 for mode in modes.values()} == {0}
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert folder.parent.stat().st_mode & 0o777 == 0o700
+
+
+# Bounds.
+
+
+def descriptors() -> int:
+    return len(list(DESCRIPTORS.iterdir()))
+
+
+@pytest.mark.skipif(not DESCRIPTORS.exists(), reason="counts descriptors in /proc")
+async def test_open_tapes_are_bounded_and_no_tape_suffers(tmp_path):
+    names = [f"telegram:{number}" for number in range(50)]
+    before = descriptors()
+    most = 0
+    async with opened(tmp_path, open_tapes=4) as store:
+        for step in range(4):
+            for name in names:
+                await store.create_tape(name)
+                await store.append(name, says(f"{name}/{step}"))
+                most = max(most, descriptors())
+            await store.archive(names[step])
+        assert store.statistics()["open_tapes"] <= 4
+        assert most - before <= 4 + 4
+        for name in names:
+            said = [e.payload["content"] for e in await store.read(name) if e.kind == "message"]
+            assert said == [f"{name}/{step}" for step in range(4)]
+    assert descriptors() <= before
+
+
+@pytest.mark.parametrize("limit", [1, 4])
+async def test_tapes_used_at_once_beyond_the_bound_are_whole(tmp_path, limit):
+    names = [f"telegram:{number}" for number in range(30)]
+
+    async def write(name: str) -> None:
+        for step in range(6):
+            await store.append(name, says(str(step)))
+            if step == 3:
+                await store.archive(name)
+
+    async with opened(tmp_path, open_tapes=limit) as store:
+        for name in names:
+            await store.create_tape(name)
+        async with anyio.create_task_group() as tasks:
+            for name in names:
+                tasks.start_soon(write, name)
+        for name in names:
+            found = await store.read(name)
+            assert [entry.id for entry in found] == list(range(1, 9))
+        assert store.statistics()["open_tapes"] <= limit
+
+
+# A full disk. The limit on a file's size gives a real refusal in the middle of a write.
+
+FULL_DISK = """
+import json, resource, signal, sys, anyio
+from pathlib import Path
+from bot.errors import TapeWriteError
+from bot.tape.entries import message
+from bot.tape.stores.file import FileTapeStore
+
+TAPE = "telegram:42"
+
+def limit(size):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+async def main(folder):
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    store = FileTapeStore(Path(folder), sync=True)
+    await store.create_tape(TAPE)
+    await store.append(TAPE, message("user", "a" * 2000))
+    path = next(Path(folder).glob("*.jsonl"))
+    said = []
+
+    async def attempt(act):
+        try:
+            await act
+        except TapeWriteError as error:
+            said.append(str(error))
+
+    limit(3000)
+    await attempt(store.append_many(TAPE, [message("user", "b" * 400)] * 4))
+    size, version = path.stat().st_size, await store.version(TAPE)
+    limit(2500)
+    async with anyio.create_task_group() as tasks:
+        for _ in range(10):
+            tasks.start_soon(attempt, store.append(TAPE, message("user", "c" * 600)))
+    limit(100)
+    await attempt(store.archive(TAPE, [message("user", "d")]))
+    await attempt(store.reset(TAPE, [message("user", "d")]))
+    await attempt(store.create_tape("another"))
+    there = [entry.id for entry in await store.read(TAPE)]
+    limit(resource.RLIM_INFINITY)
+    await store.append(TAPE, message("user", "e"))
+    after = [entry.id for entry in await store.read(TAPE)]
+    await store.close()
+    print(json.dumps([said, size, version, there, after]))
+
+anyio.run(main, sys.argv[1])
+"""
+
+
+async def test_what_a_full_disk_refuses_is_not_there_and_leaves_no_gap(tmp_path):
+    said, size, version, there, after = json.loads(await run_python(FULL_DISK, str(tmp_path)))
+    assert len(said) == 1 + 10 + 3
+    assert all(TAPE in text for text in said[:-1])
+    assert "File too large" in said[0]
+    assert (version, there) == (2, [1, 2])
+    assert 2000 < size < 2500
+    assert after == [1, 2, 3]
+    async with opened(tmp_path) as store:
+        assert [entry.id for entry in await store.read(TAPE)] == [1, 2, 3]
+        assert store.statistics()["torn_bytes"] == 0
+        assert await store.list_tapes() == [TAPE]
+
+
+# Flat cost.
+
+
+def make_long(folder: Path, count: int) -> None:
+    """Make the tape's file as the store would have, with this many entries."""
+    [path] = folder.glob("*.jsonl")
+    line = (
+        '{"id":%d,"kind":"message","payload":{"role":"user","content":"a line of talk, number %d"},'
+        '"meta":{"ts":"2026-02-10T10:00:00.000+00:00"}}\n'
+    )
+    with path.open("a") as file:
+        file.writelines(line % (number, number) for number in range(2, count + 1))
+
+
+def bytes_read() -> int:
+    return int(COUNTERS.read_text().split()[1])
+
+
+async def cost_of_a_turn(folder: Path, count: int) -> int:
+    """Bytes read to open the tape, append to it, and read its last 50 entries and one by id."""
+    async with opened(folder) as store:
+        await store.create_tape(TAPE)
+    make_long(folder, count)
+    start = bytes_read()
+    async with opened(folder) as store:
+        assert (await store.append(TAPE, says("new"))).id == count + 1
+        back = store.read_back(TAPE)
+        last = [(await anext(back)).id for _ in range(50)]
+        await back.aclose()
+        assert last == list(range(count + 1, count - 49, -1))
+        wanted = count // 3
+        [entry] = await store.read(TAPE, wanted, wanted)
+        assert entry.payload["content"].endswith(f" {wanted}")
+        assert await store.version(TAPE) == count + 1
+    return bytes_read() - start
+
+
+@pytest.mark.skipif(not COUNTERS.exists(), reason="counts bytes in /proc")
+async def test_opening_appending_and_reading_cost_the_same_in_a_tape_a_thousand_times_longer(
+    tmp_path,
+):
+    short = await cost_of_a_turn(tmp_path / "short", 200)
+    long = await cost_of_a_turn(tmp_path / "long", 200_000)
+    size = max(path.stat().st_size for path in (tmp_path / "long").glob("*.jsonl"))
+    assert size > 25_000_000
+    assert long < 6 * short
+    assert long < size / 25

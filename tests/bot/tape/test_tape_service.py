@@ -1,0 +1,155 @@
+"""One tape as the application uses it."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.errors import TapeNotFound, VersionConflict
+from bot.tape.entries import MEMORY_SEAL, SESSION_START, TapeEntry, event, message
+from bot.tape.service import TapeInfo, TapeService
+from bot.tape.store import HEADER, REPAIR
+from bot.tape.stores.file import FileTapeStore
+from bot.tape.stores.memory import MemoryTapeStore
+
+TAPE = "telegram:42"
+
+
+@pytest.fixture
+async def tape() -> TapeService:
+    service = TapeService(MemoryTapeStore(), TAPE)
+    await service.ensure_bootstrap_anchor()
+    return service
+
+
+def says(text: str) -> TapeEntry:
+    return message("user", text)
+
+
+def names(entries: list[TapeEntry]) -> list[str]:
+    return [entry.name or entry.payload["content"] for entry in entries]
+
+
+async def test_a_tape_begins_with_one_session_start_however_often_it_is_bootstrapped(tape):
+    await tape.ensure_bootstrap_anchor()
+    await tape.append(says("hi"))
+    await tape.ensure_bootstrap_anchor()
+    found = await tape.read_entries()
+    assert names(found) == [HEADER, SESSION_START, "hi"]
+    assert found[1].data == {"owner": "human"}
+
+
+async def test_a_kill_during_the_first_anchor_leaves_a_tape_that_still_gets_one(tmp_path):
+    store = FileTapeStore(tmp_path, sync=False)
+    await TapeService(store, TAPE).ensure_bootstrap_anchor()
+    await store.close()
+    [path] = tmp_path.glob("*.jsonl")
+    path.write_bytes(path.read_bytes()[:-10])
+    for _ in range(2):
+        store = FileTapeStore(tmp_path, sync=False)
+        service = TapeService(store, TAPE)
+        await service.ensure_bootstrap_anchor()
+        assert names(await service.read_entries()) == [HEADER, REPAIR, SESSION_START]
+        await store.close()
+
+
+async def test_observers_see_every_entry_once_in_the_order_of_ids(tape):
+    seen: list[TapeEntry] = []
+    tape.observe(seen.append)
+    await tape.append_many([says("a"), says("b")])
+    await tape.append_event("turn.start", {})
+    await tape.archive([says("carried")])
+    await tape.reset(archive=True, carry=[says("again")])
+    await tape.reset()
+    assert [entry.id for entry in seen] == list(range(3, await tape.version() + 1))
+    assert names(seen) == [
+        *["a", "b", "turn.start"],
+        *[HEADER, "carried"],
+        *[HEADER, SESSION_START, "again"],
+        *[HEADER, SESSION_START],
+    ]
+
+
+async def test_observers_do_not_see_what_was_refused(tape):
+    seen: list[TapeEntry] = []
+    tape.observe(seen.append)
+    with pytest.raises(VersionConflict):
+        await tape.append_many([says("late")], expect=1)
+    assert seen == []
+
+
+async def test_only_boundary_anchors_cut_the_view(tape):
+    await tape.append(says("old"))
+    await tape.handoff("problem/7", {"summary": "the sink leaks"})
+    await tape.append_many([says("a"), event("turn.end", {})])
+    await tape.handoff(MEMORY_SEAL, {"version": 1})
+    await tape.append(says("b"))
+    found = await tape.from_last_anchor()
+    assert names(found) == ["problem/7", "a", "turn.end", MEMORY_SEAL, "b"]
+    assert names(await tape.from_last_anchor({"anchor", "message"})) == [
+        *["problem/7", "a", MEMORY_SEAL, "b"]
+    ]
+
+
+async def test_the_boundarys_state_is_in_the_view(tape):
+    await tape.handoff("session/new", {"summary": "we spoke of tea"})
+    await tape.append(says("a"))
+    assert (await tape.from_last_anchor())[0].data == {"summary": "we spoke of tea"}
+
+
+async def test_what_follows_an_anchor_is_found_by_its_name_across_segments(tape):
+    await tape.handoff("tea")
+    await tape.append(says("a"))
+    await tape.archive()
+    await tape.append(says("b"))
+    assert names(await tape.after_anchor("tea")) == ["a", HEADER, "b"]
+    assert names(await tape.after_anchor("tea", {"message"})) == ["a", "b"]
+    await tape.handoff("tea")
+    assert await tape.after_anchor("tea") == []
+
+
+async def test_what_lies_between_two_anchors_is_between_the_last_of_each(tape):
+    for text in ("first", "second"):
+        await tape.handoff("start")
+        await tape.append_many([says(text), event("e", {})])
+        await tape.handoff("end")
+        await tape.append(says("after"))
+    assert names(await tape.between_anchors("start", "end")) == ["second", "e"]
+    assert names(await tape.between_anchors("start", "end", {"message"})) == ["second"]
+    assert names(await tape.between_anchors("end", "start")) == ["after"]
+
+
+async def test_an_anchor_that_is_not_there_is_named(tape):
+    await tape.append_event("tea", {})
+    await tape.handoff("end")
+    with pytest.raises(TapeNotFound, match="tea"):
+        await tape.after_anchor("tea")
+    with pytest.raises(TapeNotFound, match=HEADER):
+        await tape.after_anchor(HEADER)
+    with pytest.raises(TapeNotFound, match="start"):
+        await tape.between_anchors("start", "end")
+    with pytest.raises(TapeNotFound, match="nowhere"):
+        await tape.between_anchors("start", "nowhere")
+
+
+async def test_anchors_of_one_name_are_scoped_to_their_tape(tape):
+    other = TapeService(tape.store, "discord:7")
+    await other.ensure_bootstrap_anchor()
+    await other.handoff("tea")
+    with pytest.raises(TapeNotFound, match="tea"):
+        await tape.after_anchor("tea")
+
+
+async def test_reset_begins_again_at_session_start_and_archives_if_asked(tape):
+    await tape.append(says("a"))
+    await tape.reset(archive=True)
+    await tape.append(says("b"))
+    await tape.reset()
+    assert names(await tape.from_last_anchor()) == [SESSION_START]
+    assert await tape.info() == TapeInfo(TAPE, None, 8, 1)
+    assert names(await tape.read_entries(1, 3)) == [HEADER, SESSION_START, "a"]
+
+
+async def test_system_prompts_and_events_are_entries_like_any_other(tape):
+    prompt = await tape.append_system("be kind")
+    note = await tape.append_event("loop.step", {"n": 1})
+    assert [entry async for entry in tape.read_back(note.id + 1)][:2] == [note, prompt]

@@ -1,0 +1,192 @@
+"""Durable files: private, replaced whole, appended to in groups."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from bot.files import AppendFile, private_directory, replace_file, write_synced
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[AppendFile]:
+    file = AppendFile(tmp_path / "log", sync=True)
+    yield file
+    file.close()
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_private_folder_and_the_parents_it_lacks_open_to_their_owner_only(tmp_path):
+    folder = tmp_path / "a" / "b"
+    assert private_directory(folder) == folder
+    assert [mode(path) for path in (folder, folder.parent)] == [0o700, 0o700]
+    (folder / "kept").touch()
+    private_directory(folder)
+    assert (folder / "kept").exists()
+
+
+def test_a_private_folder_in_the_place_of_a_file_is_refused(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match="file"):
+        private_directory(tmp_path / "file" / "folder")
+
+
+def test_a_replaced_file_holds_the_new_content_and_leaves_nothing_beside_it(tmp_path):
+    path = tmp_path / "state"
+    replace_file(path, b"old, and longer")
+    replace_file(path, b"new")
+    assert path.read_bytes() == b"new"
+    assert mode(path) == 0o600
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_reader_that_has_the_old_file_open_keeps_reading_it(tmp_path):
+    path = tmp_path / "state"
+    replace_file(path, b"old")
+    with path.open("rb") as reader:
+        replace_file(path, b"new")
+        assert reader.read() == b"old"
+
+
+def test_a_replacement_that_fails_leaves_the_old_content(tmp_path):
+    path = tmp_path / "state"
+    replace_file(path, b"old")
+    (tmp_path / "state.new").mkdir()
+    with pytest.raises(OSError, match=r"state\.new"):
+        replace_file(path, b"new")
+    assert path.read_bytes() == b"old"
+
+
+def test_a_replacement_begun_before_a_kill_does_not_stand_in_the_way(tmp_path):
+    path = tmp_path / "state"
+    write_synced(tmp_path / "state.new", b"half of somethi")
+    replace_file(path, b"new")
+    assert path.read_bytes() == b"new"
+
+
+async def test_appends_are_in_the_file_in_the_order_they_were_handed_in(log):
+    async with anyio.create_task_group() as tasks:
+        for number in range(1, 101):
+            tasks.start_soon(log.append, b"%d\n" % number, number)
+    assert log.path.read_bytes() == b"".join(b"%d\n" % number for number in range(1, 101))
+    assert (log.mark, log.staged, log.size) == (100, 100, log.path.stat().st_size)
+    assert mode(log.path) == 0o600
+
+
+async def test_an_append_is_in_the_file_when_it_returns(log):
+    for number in range(1, 6):
+        await log.append(b"x", number)
+        assert log.path.stat().st_size == log.size == number
+        assert log.mark == number
+
+
+async def test_marks_tell_what_was_handed_in_from_what_is_in_the_file(log):
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(log.append, b"a", 1)
+        await anyio.lowlevel.checkpoint()
+        assert (log.staged, log.mark) == (1, 0)
+    assert (log.staged, log.mark) == (1, 1)
+
+
+async def test_an_append_that_has_begun_is_finished_when_its_task_is_cancelled(log):
+    async with anyio.create_task_group() as tasks:
+        for number in range(1, 11):
+            tasks.start_soon(log.append, b"x", number)
+        await anyio.lowlevel.checkpoint()
+        tasks.cancel_scope.cancel()
+    assert log.path.read_bytes() == b"x" * log.mark
+    assert log.staged == log.mark == 10
+    await log.append(b"y", 11)
+    assert log.path.read_bytes() == b"x" * 10 + b"y"
+
+
+async def test_a_refused_write_fails_all_that_waited_and_marks_fall_back(tmp_path):
+    """The descriptor cannot be written, as on a device that was unplugged."""
+    (tmp_path / "log").write_bytes(b"before")
+    log = AppendFile(tmp_path / "log", sync=False, writable=False)
+    log.seek_mark(7)
+    failed = []
+
+    async def append(number: int) -> None:
+        try:
+            await log.append(b"x", number)
+        except OSError as error:
+            failed.append((number, error.errno))
+
+    try:
+        with anyio.fail_after(10):
+            async with anyio.create_task_group() as tasks:
+                for number in range(8, 13):
+                    tasks.start_soon(append, number)
+    finally:
+        log.close()
+    assert [number for number, _ in sorted(failed)] == [8, 9, 10, 11, 12]
+    assert (log.staged, log.mark) == (7, 7)
+    assert (tmp_path / "log").read_bytes() == b"before"
+
+
+async def test_a_write_that_could_not_be_undone_is_the_last_of_its_file(tmp_path):
+    """What comes after a part of a batch would join its torn line."""
+    (tmp_path / "log").write_bytes(b"before")
+    log = AppendFile(tmp_path / "log", sync=False, writable=False)
+    try:
+        with pytest.raises(OSError, match=r"Invalid argument|Bad file"):
+            await log.append(b"x", 1)
+        # The device is back, but nobody knows what it holds.
+        with (tmp_path / "log").open("ab") as again:
+            os.dup2(again.fileno(), log.fd)
+        with pytest.raises(OSError, match=r"Invalid argument|Bad file"):
+            await log.append(b"y", 1)
+    finally:
+        log.close()
+    assert (tmp_path / "log").read_bytes() == b"before"
+
+
+async def test_a_write_whose_end_was_not_seen_is_the_last_of_its_file(log):
+    """The event loop itself takes the writer away, past any shield; nobody is left waiting."""
+    writer = asyncio.ensure_future(log.append(b"first", 1))
+    while not log.staged:
+        await anyio.lowlevel.checkpoint()
+    follower = asyncio.ensure_future(log.append(b"second", 2))
+    await anyio.lowlevel.checkpoint()
+    writer.cancel()
+    with anyio.fail_after(10):
+        with pytest.raises(asyncio.CancelledError):
+            await writer
+        for waiting in (follower, log.append(b"third", 2)):
+            with pytest.raises(OSError, match="broken off") as raised:
+                await waiting
+            assert raised.value.errno == errno.EIO
+    assert log.path.read_bytes() in (b"", b"first")
+
+
+def test_appending_at_once_sets_both_marks(log):
+    log.append_now(b"note", 4)
+    assert (log.mark, log.staged, log.path.read_bytes()) == (4, 4, b"note")
+
+
+def test_opening_a_file_goes_on_at_its_end(tmp_path):
+    (tmp_path / "log").write_bytes(b"before")
+    log = AppendFile(tmp_path / "log", sync=False)
+    log.append_now(b" and after", 1)
+    assert log.size == 16
+    log.close()
+    log.close()
+    assert (tmp_path / "log").read_bytes() == b"before and after"
+
+
+def test_a_file_that_is_only_read_is_not_made(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        AppendFile(tmp_path / "log", sync=False, writable=False)
+    assert not (tmp_path / "log").exists()
