@@ -1,0 +1,143 @@
+"""The inbox journal as a file: accepts durably, remembers what is done, stays small."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+from bot.bus.journal import JournalState, Key, Record, encode_done, encode_in, encode_seen
+from bot.errors import BusError
+from bot.files import AppendFile, private_directory, replace_file
+
+logger = logging.getLogger(__name__)
+
+_REMEMBERED = 20_000
+_COMPACT_BYTES = 4 << 20
+
+
+class InboxJournal:
+    """Keeps accepted messages until they are done with, and their ids for longer.
+
+    Args:
+        path: The file; made if it is not there.
+        sync: Wait for the disk before a message counts as accepted.
+    """
+
+    def __init__(self, path: Path, *, sync: bool) -> None:
+        """Read the file; rewrite it with only what still matters."""
+        private_directory(path.parent)
+        self.state = JournalState()
+        self._path = path
+        self._sync = sync
+        self._done: list[int] = []
+        self._writing: dict[Key, anyio.Event] = {}
+        self._compacted: anyio.Event | None = None
+        self._compact_at = _COMPACT_BYTES
+        if path.exists():
+            for raw in path.read_bytes().split(b"\n"):
+                if raw:
+                    self.state.read(raw)
+            if self.state.damaged:
+                logger.warning("%d damaged lines in %s were left out", self.state.damaged, path)
+            replace_file(path, _encode(*self._snapshot()))
+        self._file = self._open()
+
+    async def settled(self, key: Key) -> None:
+        """Wait until the file is not being compacted, and this message is not being written."""
+        await self._compact_if_large()
+        if (written := self._writing.get(key)) is not None:
+            await written.wait()
+
+    async def accept(self, record: Record) -> None:
+        """Make a message durable; it is pending and known from the call on.
+
+        Raises:
+            BusError: The storage refused; the message is not known any more.
+        """
+        state, key = self.state, record.key
+        state.seq = record.seq
+        state.pending[record.seq] = record
+        state.seen[key] = None
+        self._writing[key] = anyio.Event()
+        done, self._done = self._done, []
+        try:
+            lines = (encode_done(done) if done else b"") + encode_in(record)
+            with anyio.CancelScope(shield=True):
+                await self._file.append(lines, record.seq)
+        except OSError as error:
+            self._done = done + self._done
+            del state.pending[record.seq], state.seen[key]
+            raise BusError(
+                f"the message could not be recorded ({error.strerror}); check the disk"
+            ) from error
+        finally:
+            self._writing.pop(key).set()
+
+    def done(self, record: Record) -> bool:
+        """Forget a pending message, in the file with its next line; False if it was not pending."""
+        if self.state.pending.pop(record.seq, None) is None:
+            return False
+        self._done.append(record.seq)
+        return True
+
+    async def close(self) -> None:
+        """Write what is known to be done with, and close the file."""
+        with anyio.CancelScope(shield=True):
+            await self._quiet()
+            if self._done:
+                await self._file.append(encode_done(self._done), self.state.seq)
+        self._file.close()
+
+    async def _quiet(self) -> None:
+        while self._writing:
+            await next(iter(self._writing.values())).wait()
+
+    async def _compact_if_large(self) -> None:
+        """Rewrite a file that has grown; messages that arrive meanwhile wait."""
+        if self._compacted is not None:
+            await self._compacted.wait()
+        if self._file.size < self._compact_at:
+            return
+        self._compacted = anyio.Event()
+        try:
+            with anyio.CancelScope(shield=True):
+                await self._compact()
+        finally:
+            self._compacted.set()
+            self._compacted = None
+
+    async def _compact(self) -> None:
+        await self._quiet()
+        self._done, done = [], self._done
+        data = await anyio.to_thread.run_sync(_encode, *self._snapshot())
+        try:
+            await anyio.to_thread.run_sync(replace_file, self._path, data)
+        except OSError:
+            logger.exception("the inbox journal could not be compacted; it goes on as it is")
+            self._done = done + self._done
+        else:
+            self._file.close()
+            self._file = self._open()
+        self._compact_at = self._file.size + _COMPACT_BYTES
+
+    def _open(self) -> AppendFile:
+        file = AppendFile(self._path, sync=self._sync)
+        file.seek_mark(self.state.seq)
+        return file
+
+    def _snapshot(self) -> tuple[list[Key], list[Record], int]:
+        """Forget the oldest ids beyond the bound; return what still matters."""
+        state = self.state
+        pending = {record.key for record in state.pending.values()}
+        while len(state.seen) > _REMEMBERED + len(pending):
+            state.seen.popitem(last=False)
+        seen = [key for key in state.seen if key not in pending]
+        return seen, list(state.pending.values()), state.seq
+
+
+def _encode(seen: list[Key], pending: list[Record], seq: int) -> bytes:
+    lines = [encode_seen(key, seq) for key in seen]
+    return b"".join(lines + [encode_in(record) for record in pending])
