@@ -45,11 +45,16 @@ class Policy:
         if (
             fold.window.unconsolidated < self.window
             and fold.window.unconsolidated_tokens < self.tokens
-            and fold.turns.last_prompt_tokens < self.prompt_tokens
+            and not self._prompt_outgrown(fold)
         ):
             return None
         last = _half(fold.window, self.window // 2, self.tokens // 2)
         return Range(first, last) if last is not None and last >= first else None
+
+    def _prompt_outgrown(self, fold: SessionFold) -> bool:
+        """True where the prompt is near its bound and history, not what is fixed, makes it so."""
+        weighty = fold.window.unconsolidated_tokens * 4 >= self.tokens
+        return weighty and fold.turns.last_prompt_tokens >= self.prompt_tokens
 
 
 def _left_behind(fold: SessionFold) -> int | None:

@@ -8,7 +8,7 @@ Rule 3: the memory block in the prompt is the zone as it was at the last boundar
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -30,13 +30,15 @@ class Pointers(BaseModel):
         boundary: Id of the boundary anchor.
         cursor: ``through`` of the last consolidation.
         consolidated: Id of its anchor, 0 where there was none.
+        failure: Id of the last failed consolidation's event, 0 where it was mended since.
         zone: Ids of the zone's open and seal.
         frozen: The same of the zone that is in the prompt.
         window: ``cut``, ``reads_from``, unconsolidated messages, their tokens.
         usage: Totals.
         turns: Turns ended.
         prompt: Hash and id of the last system prompt.
-        open: Id, start and inbound of the open turn.
+        prompt_tokens: What the provider counted in the last turn's prompt.
+        open: The open turn.
         unsettled: Messages not yet listed in a ``turn.end``.
         undelivered: Turn, entry and reply-to of answers without a receipt.
     """
@@ -47,12 +49,14 @@ class Pointers(BaseModel):
     boundary: int
     cursor: int
     consolidated: int
+    failure: int
     zone: list[int]
     frozen: list[int]
     window: list[int]
     usage: dict[str, Any]
     turns: int
     prompt: list[Any]
+    prompt_tokens: int
     open: dict[str, Any] | None = None
     unsettled: dict[str, int] = {}
     undelivered: list[list[Any]] = []
@@ -69,7 +73,7 @@ class SessionFold:
         frozen: The zone as the prompt shows it.
         boundary: The last boundary anchor.
         consolidated: The last ``memory/consolidated`` anchor.
-        failure: Data of the last failed consolidation, None once one has succeeded.
+        failure: The last failed consolidation's event, None once one has succeeded.
         version: Id of the last entry applied.
     """
 
@@ -80,7 +84,7 @@ class SessionFold:
     frozen_span: tuple[int, int] | None = None
     boundary: TapeEntry | None = None
     consolidated: TapeEntry | None = None
-    failure: dict[str, Any] | None = None
+    failure: TapeEntry | None = None
     version: int = 0
 
     def apply(self, entry: TapeEntry) -> None:
@@ -94,9 +98,10 @@ class SessionFold:
         elif entry.kind == "anchor" and entry.name == MEMORY_CONSOLIDATED:
             self.consolidated = entry
             self.failure = None
+            self.turns.last_prompt_tokens = 0
             self._freeze()
         elif entry.kind == "event" and entry.name == CONSOLIDATION_FAILED:
-            self.failure = {**entry.data, "ts": entry.meta.get("ts")}
+            self.failure = entry
         self.version = entry.id
 
     def _freeze(self) -> None:
@@ -110,6 +115,7 @@ class SessionFold:
             "boundary": self.boundary.id if self.boundary else 0,
             "cursor": self.window.cursor,
             "consolidated": self.consolidated.id if self.consolidated else 0,
+            "failure": self.failure.id if self.failure else 0,
             "zone": list(self.zone.span or ()),
             "frozen": list(self.frozen_span or ()),
             "window": [
@@ -121,10 +127,10 @@ class SessionFold:
             "usage": turns.usage.as_json(),
             "turns": turns.turns,
             "prompt": list(turns.prompt),
+            "prompt_tokens": turns.last_prompt_tokens,
         }
         if turns.open is not None:
-            opened = turns.open
-            pointers["open"] = {"id": opened.id, "start": opened.start, "inbound": opened.inbound}
+            pointers["open"] = asdict(turns.open)
         if turns.unsettled:
             pointers["unsettled"] = dict(turns.unsettled)
         if turns.undelivered:
@@ -138,7 +144,7 @@ class SessionFold:
 
         Args:
             pointers: From a ``turn.end``.
-            found: The entries they name, by id: boundary, consolidated, zones, answers, and all
+            found: The entries they name, by id: anchors, zones, failure, answers, and all
                 from ``window[1]`` to ``at``.
 
         Raises:
@@ -148,6 +154,7 @@ class SessionFold:
         cut, reads_from, messages, tokens = pointers.window
         self.boundary = found[pointers.boundary] if pointers.boundary else None
         self.consolidated = found[pointers.consolidated] if pointers.consolidated else None
+        self.failure = found[pointers.failure] if pointers.failure else None
         self.zone = _zone(pointers.zone, found)
         frozen = _zone(pointers.frozen, found)
         self.frozen, self.frozen_span = frozen.snapshot, frozen.span
@@ -155,7 +162,7 @@ class SessionFold:
         self.window.restore(WindowMark(cut, reads_from, messages, tokens), pointers.cursor, viewed)
         opened = pointers.open
         self.turns = TurnFold(
-            open=OpenTurn(opened["id"], opened["start"], opened["inbound"]) if opened else None,
+            open=OpenTurn(**opened) if opened else None,
             unsettled=dict(pointers.unsettled),
             undelivered={
                 turn: Undelivered(turn, _said(found[entry]), entry, reply_to)
@@ -164,6 +171,7 @@ class SessionFold:
             usage=usage_from(pointers.usage) if pointers.usage else Usage(),
             turns=pointers.turns,
             prompt=(str(pointers.prompt[0]), int(pointers.prompt[1])),
+            last_prompt_tokens=pointers.prompt_tokens,
         )
         self.version = pointers.at
 

@@ -50,7 +50,8 @@ async def _last_pointers(tape: TapeService) -> Pointers | None:
 async def _named(tape: TapeService, pointers: Pointers) -> dict[int, TapeEntry]:
     spans = [(pointers.window[1], pointers.at)]
     spans += [(span[0], span[1]) for span in (pointers.zone, pointers.frozen) if span]
-    spans += [(one, one) for one in (pointers.boundary, pointers.consolidated) if one]
+    single = (pointers.boundary, pointers.consolidated, pointers.failure)
+    spans += [(one, one) for one in single if one]
     spans += [(entry, entry) for _, entry, _ in pointers.undelivered]
     found: dict[int, TapeEntry] = {}
     for first, last in spans:

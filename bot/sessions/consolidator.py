@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
@@ -106,22 +107,30 @@ class Consolidator:
         if outcome.result is not None:
             await record(self._zone, self._fold, outcome.result)
             return
-        attempt = 1
-        if self._fold.failure is not None and type(self._fold.failure.get("attempt")) is int:
-            attempt += self._fold.failure["attempt"]
+        wait = await self.note_failure(outcome.error, str(outcome.error))
+        self._waiting = True
+        tasks.start_soon(self._retry_after, wait)
+
+    async def note_failure(self, error: BaseException | None, why: str) -> float:
+        """Put a failure on the tape, where ``/memory`` and ``/status`` show it.
+
+        Returns:
+            Seconds until the next try should be made.
+        """
+        before = self._fold.failure.data.get("attempt") if self._fold.failure else 0
+        attempt = before + 1 if type(before) is int else 1
         wait = min(_FIRST_RETRY * 2.0 ** (min(attempt, 12) - 1), _LONGEST_RETRY)
-        data = {
-            "error": str(outcome.error),
-            "range": [outcome.range.first, outcome.range.last],
+        data: dict[str, Any] = {
+            "error": why,
+            "after": self._fold.window.cursor,
             "attempt": attempt,
             "retry_in": wait,
         }
-        if isinstance(outcome.error, ConsolidationFailed) and outcome.error.usage is not None:
-            data["usage"] = outcome.error.usage
-        logger.warning("consolidation of %s failed: %s", self._tape.name, outcome.error)
+        if isinstance(error, ConsolidationFailed) and error.usage is not None:
+            data["usage"] = error.usage
+        logger.warning("consolidation of %s failed: %s", self._tape.name, why)
         await self._tape.append_event(CONSOLIDATION_FAILED, data)
-        self._waiting = True
-        tasks.start_soon(self._retry_after, wait)
+        return wait
 
     def retry(self) -> None:
         """The wait is over."""

@@ -12,13 +12,12 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 
 import anyio
 
 from bot.agent.turn import Turn
-from bot.bus import Activity, Address, Answer, Delivery, DeliveryReport, Partial, SessionInbox
+from bot.bus import Activity, Address, Delivery, DeliveryReport, Partial, SessionInbox
 from bot.commands.parser import ParsedCommand, parse_command
 from bot.commands.registry import CommandRegistry, CommandReply
 from bot.errors import ConsolidationFailed, ModelError, TapebotError
@@ -28,21 +27,19 @@ from bot.memory.fold import SessionFold
 from bot.memory.guards import MAX_BYTES
 from bot.memory.load import load_fold
 from bot.memory.snapshot import MemorySnapshot
-from bot.memory.transcript import said_at
+from bot.memory.transcript import local_time
 from bot.memory.turns import OpenTurn
-from bot.memory.window import TURN_END
 from bot.memory.zone import Edit, MemoryZone
 from bot.sessions import archiver
 from bot.sessions.consolidator import Consolidated, Consolidator, RetryNow
-from bot.sessions.records import command_end, command_entry, delivery_entry, message_entry
+from bot.sessions.receipts import Receipts
+from bot.sessions.records import command_end, command_entry, message_entry
 from bot.sessions.services import SessionServices
 from bot.tape.service import TapeService
 
 logger = logging.getLogger(__name__)
 
 _MOST_RESUMES = 3
-# The wall clock may have been set back between acceptance and the entry.
-_CLOCK_SLACK = timedelta(minutes=10)
 
 _GAVE_UP = (
     "Something inside tapebot went wrong with this message, more than once; it is in the log. "
@@ -74,9 +71,6 @@ class SessionWorker:
         self._services = services
         self._give_up = give_up
         self._address = Address.parse(inbox.session)
-        self._deliveries: dict[str, Delivery] = {}
-        self._owed: dict[str, list[str]] = {}
-        self._sent: set[str] = set()
         self._deferred: deque[Delivery] = deque()
         self._turn: Turn | None = None
         self._job: anyio.CancelScope | None = None
@@ -108,16 +102,16 @@ class SessionWorker:
 
     def consolidation_line(self) -> str:
         """Return how consolidation stands."""
+        zone = self._services.agent.timezone
         if self._consolidator.running:
             return "running"
         failure = self.fold.failure
         if failure is not None:
-            return (
-                f"failed at {str(failure.get('ts'))[:16]} ({failure.get('error')}); it is retried"
-            )
+            when, error = local_time(failure, zone), failure.data.get("error")
+            return f"failed at {when} ({error}); it is retried"
         if self.fold.consolidated is None:
             return "not needed yet"
-        return f"last at {str(self.fold.consolidated.meta.get('ts'))[:16]}"
+        return f"last at {local_time(self.fold.consolidated, zone)}"
 
     # Life.
 
@@ -164,6 +158,7 @@ class SessionWorker:
             clock=agent.clock,
         )
         await self.zone.ensure()
+        self._receipts = Receipts(self._address, services.bus, self.tape, self.fold)
         self._consolidator = Consolidator(
             tape=self.tape,
             fold=self.fold,
@@ -182,14 +177,14 @@ class SessionWorker:
 
     async def _recover(self) -> None:
         """Take up what a kill left: undelivered answers, an open turn, waiting messages."""
-        await self._send_answers()
+        await self._receipts.send()
         opened = self.fold.turns.open
         if opened is not None:
             if self._give_up or opened.resumes >= _MOST_RESUMES:
                 turn = self._new_turn()
                 turn.id, turn.inbound = opened.id, opened.inbound
                 await turn.end("error", _GAVE_UP, error="gave up after repeated failures")
-                await self._send_answers()
+                await self._receipts.send()
             else:
                 self._start_job(self._resume_turn, opened)
         if self._job is None:
@@ -197,7 +192,7 @@ class SessionWorker:
 
     async def _handle(self, item: _Item) -> None:
         if isinstance(item, DeliveryReport):
-            await self._on_report(item)
+            await self._receipts.settle(item)
         elif isinstance(item, Consolidated):
             await self._consolidator.settle(item, self._tasks)
             self._consolidator.start_if_due(self._tasks)
@@ -213,11 +208,9 @@ class SessionWorker:
     # Messages.
 
     async def _on_delivery(self, delivery: Delivery) -> None:
-        inbound = delivery.inbound
-        if delivery.redelivered and await self._known(delivery):
+        if not await self._receipts.admit(delivery):
             return
-        self._deliveries[inbound.id] = delivery
-        parsed = parse_command(inbound.text)
+        parsed = parse_command(delivery.inbound.text)
         if self._give_up and delivery.redelivered:
             await self._refuse(delivery)
         elif parsed is not None and parsed.name == "stop":
@@ -250,36 +243,13 @@ class SessionWorker:
             learn or (lambda snapshot: snapshot), lambda _, zone, __: [entry, *zone]
         )
 
-    async def _known(self, delivery: Delivery) -> bool:
-        """True where a redelivered message is on the tape already; settles what is owed for it."""
-        inbound = delivery.inbound.id
-        if inbound in self.fold.turns.unsettled or (
-            self.fold.turns.open is not None and inbound in self.fold.turns.open.inbound
-        ):
-            self._deliveries[inbound] = delivery
-            return True
-        oldest = delivery.accepted_at - _CLOCK_SLACK
-        async for entry in self.tape.read_back():
-            moment = said_at(entry)
-            if moment is not None and moment < oldest and entry.kind == "event":
-                return False
-            if entry.name == TURN_END and inbound in entry.data.get("inbound", []):
-                turn = str(entry.data.get("turn"))
-                if turn in self.fold.turns.undelivered:
-                    self._deliveries[inbound] = delivery
-                    self._owed.setdefault(turn, []).append(inbound)
-                else:
-                    await delivery.ack()
-                return True
-        return False
-
     async def _refuse(self, delivery: Delivery) -> None:
         entry = message_entry(delivery.inbound, self._services.agent.timezone_name)
         turn = new_id("turn")
         end = command_end(turn, delivery.inbound, _GAVE_UP, self.fold, status="error")
         await self.tape.append_many([entry, *end])
-        self._owed[turn] = [delivery.inbound.id]
-        await self._send_answers()
+        self._receipts.owe(turn, [delivery.inbound.id])
+        await self._receipts.send()
 
     # Jobs.
 
@@ -299,7 +269,7 @@ class SessionWorker:
         if self._stopping is not None:
             await self._stopped(*self._stopping)
             self._stopping = None
-        await self._send_answers()
+        await self._receipts.send()
         await self._services.bus.send(Activity(self._address, "idle"))
         await self._send.send(_JobDone())
 
@@ -341,7 +311,7 @@ class SessionWorker:
             streaming.start_soon(self._stream, turn)
             await turn.run()
             streaming.cancel_scope.cancel()
-        self._owed[turn.id] = list(turn.inbound)
+        self._receipts.owe(turn.id, turn.inbound)
 
     async def _stream(self, turn: Turn) -> None:
         while True:
@@ -394,8 +364,8 @@ class SessionWorker:
                 *command_end(turn, delivery.inbound, reply.render(fresh), self.fold),
             ],
         )
-        self._owed[turn] = [delivery.inbound.id]
-        await self._send_answers()
+        self._receipts.owe(turn, [delivery.inbound.id])
+        await self._receipts.send()
 
     async def _stop(self, delivery: Delivery, parsed: ParsedCommand) -> None:
         if self._job is None:
@@ -420,7 +390,7 @@ class SessionWorker:
         turn.inbound += [str(e.meta["inbound"]) for e in waiting if "inbound" in e.meta]
         turn.inbound.append(delivery.inbound.id)
         await turn.end("stopped", "Stopped.", joined=[entry.id for entry in waiting])
-        self._owed[turn.id] = list(turn.inbound)
+        self._receipts.owe(turn.id, turn.inbound)
 
     async def _new_session(self, delivery: Delivery, parsed: ParsedCommand) -> None:
         now = parsed.arguments.lower() == "now"
@@ -429,8 +399,8 @@ class SessionWorker:
                 with anyio.fail_after(self._services.archive_timeout):
                     await self._consolidator.finish()
             except (ModelError, ConsolidationFailed, TimeoutError) as error:
-                logger.warning("/new in %s failed: %s", self.tape.name, error)
                 why = str(error) or f"it took over {self._services.archive_timeout:g} s"
+                await self._consolidator.note_failure(error, why)
                 text = f"{archiver.FAILED}\n\n({why}. `/new now` begins at once.)"
                 await self._reply(delivery, parsed, CommandReply(text))
                 return
@@ -446,25 +416,4 @@ class SessionWorker:
             timezone=self._services.agent.timezone_name,
             consolidated=not now,
         )
-        self._owed[turn] = [delivery.inbound.id]
-
-    # Answers.
-
-    async def _send_answers(self) -> None:
-        """Send every answer on the tape that has no receipt and was not sent by this worker."""
-        for one in self.fold.turns.undelivered.values():
-            if one.turn not in self._sent:
-                self._sent.add(one.turn)
-                await self._services.bus.send(
-                    Answer(self._address, one.turn, one.text, one.reply_to, one.turn)
-                )
-
-    async def _on_report(self, report: DeliveryReport) -> None:
-        """Put a receipt on the tape; only then are the messages it answers done with."""
-        if report.answer in self.fold.turns.undelivered:
-            await self.tape.append(delivery_entry(report))
-        self._sent.discard(report.answer)
-        for inbound in self._owed.pop(report.answer, []):
-            delivery = self._deliveries.pop(inbound, None)
-            if delivery is not None:
-                await delivery.ack()
+        self._receipts.owe(turn, [delivery.inbound.id])

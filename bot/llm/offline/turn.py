@@ -105,8 +105,8 @@ def _writes(plan: _Plan) -> list[tuple[str, dict[str, Any]]]:
         gone = [
             line for line in plan.prompt.memory.splitlines() if line.strip() and line not in kept
         ]
-        content: dict[str, Any] = {"content": plan.memory}
-        calls.append(("memory_save", {**content, "removed": gone} if gone else content))
+        rewrite: dict[str, Any] = {"content": plan.memory}
+        calls.append(("memory_save", rewrite | ({"removed": gone} if gone else {})))
     notes: dict[str, list[str]] = {}
     for act in plan.acts:
         if _daily(act) and _after(plan, "memory_daily", act.said.at) is None:

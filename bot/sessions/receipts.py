@@ -1,0 +1,91 @@
+"""Which accepted messages are still owed something, and which answers are on their way.
+
+Rule 1: a message is acknowledged to the bus only after its answer's receipt is on the tape.
+Rule 2: an answer is sent once by each holder of the session, until it has a receipt.
+Rule 3: a redelivered message that is on the tape already is not taken in again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from bot.bus import Address, Answer, Bus, Delivery, DeliveryReport
+from bot.memory.fold import SessionFold
+from bot.memory.transcript import said_at
+from bot.memory.window import TURN_END
+from bot.sessions.records import delivery_entry
+from bot.tape.service import TapeService
+
+# The wall clock may have been set back between acceptance and the entry.
+_CLOCK_SLACK = timedelta(minutes=10)
+
+
+class Receipts:
+    """The books of one session's holder.
+
+    Args:
+        address: Where answers go.
+        bus: Carries them.
+        tape: Holds receipts.
+        fold: Its state.
+    """
+
+    def __init__(self, address: Address, bus: Bus, tape: TapeService, fold: SessionFold) -> None:
+        self._address = address
+        self._bus = bus
+        self._tape = tape
+        self._fold = fold
+        self._deliveries: dict[str, Delivery] = {}
+        self._owed: dict[str, list[str]] = {}
+        self._sent: set[str] = set()
+
+    async def admit(self, delivery: Delivery) -> bool:
+        """Take a delivery into the books; False where the tape knows its message already."""
+        if delivery.redelivered and await self._known(delivery):
+            return False
+        self._deliveries[delivery.inbound.id] = delivery
+        return True
+
+    def owe(self, turn: str, inbound: Sequence[str]) -> None:
+        """Note which messages the answer of a turn settles."""
+        self._owed[turn] = list(inbound)
+
+    async def send(self) -> None:
+        """Send every answer on the tape that has no receipt and was not sent by this holder."""
+        for one in self._fold.turns.undelivered.values():
+            if one.turn not in self._sent:
+                self._sent.add(one.turn)
+                answer = Answer(self._address, one.turn, one.text, one.reply_to, one.turn)
+                await self._bus.send(answer)
+
+    async def settle(self, report: DeliveryReport) -> None:
+        """Put a receipt on the tape; only then are the messages it answers done with."""
+        if report.answer in self._fold.turns.undelivered:
+            await self._tape.append(delivery_entry(report))
+        self._sent.discard(report.answer)
+        for inbound in self._owed.pop(report.answer, []):
+            delivery = self._deliveries.pop(inbound, None)
+            if delivery is not None:
+                await delivery.ack()
+
+    async def _known(self, delivery: Delivery) -> bool:
+        """Say whether the tape holds the message; settle what is owed for it."""
+        inbound, turns = delivery.inbound.id, self._fold.turns
+        if inbound in turns.unsettled or (turns.open and inbound in turns.open.inbound):
+            self._deliveries[inbound] = delivery
+            return True
+        oldest = delivery.accepted_at - _CLOCK_SLACK
+        async for entry in self._tape.read_back():
+            moment = said_at(entry)
+            if moment is not None and moment < oldest and entry.kind == "event":
+                return False
+            if entry.name == TURN_END and inbound in entry.data.get("inbound", []):
+                turn = str(entry.data.get("turn"))
+                if turn in turns.undelivered:
+                    self._deliveries[inbound] = delivery
+                    self._owed.setdefault(turn, []).append(inbound)
+                else:
+                    await delivery.ack()
+                return True
+        return False
