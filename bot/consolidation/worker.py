@@ -147,6 +147,8 @@ async def _ask(model: Model, long_term: str, lines: list[str]) -> tuple[SaveMemo
         tools=() if by_grammar else (save_memory_tool(),),
         tool_choice="auto" if by_grammar else TOOL,
         json_schema=schema() if by_grammar else None,
+        # A small model that loops within the grammar must come to an end.
+        max_tokens=1_500 if by_grammar else None,
         purpose="consolidation",
     )
     reply = await model.complete(request)

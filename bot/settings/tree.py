@@ -1,37 +1,15 @@
-"""The settings: one typed tree, read from the environment, ``.env`` and an optional TOML file.
-
-Rule 1: of two sources the nearer wins: arguments, environment, ``.env``, TOML file, default.
-Rule 2: an empty value means the default, in every source.
-Rule 3: a name that this version does not know is an error, never ignored.
-Rule 4: an error names the variable, what was given and what is allowed; a secret is never shown.
-"""
+"""The settings tree and the sources that it is read from."""
 
 from __future__ import annotations
 
-import difflib
 import getpass
-import io
 import os
 import re
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
-from urllib.parse import urlsplit
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+from typing import Annotated, Any, Literal
 
-from dotenv import dotenv_values
-from dotenv.parser import parse_stream
-from pydantic import (
-    AfterValidator,
-    Field,
-    SecretStr,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-)
-from pydantic.fields import FieldInfo
-from pydantic_core import ErrorDetails
+from pydantic import AfterValidator, Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -41,75 +19,16 @@ from pydantic_settings import (
 )
 
 from bot.errors import SettingsError
-from bot.telemetry.redaction import redact
+from bot.settings.values import ModelName, absolute, person_name, time_zone, web_address
 
 PREFIX = "TAPEBOT_"
 """Every variable's name starts with it."""
 
-_ENV_FILE = Path(".env")
+ENV_FILE = Path(".env")
+"""Read from the working directory."""
+
 _TOML_FILE = "tapebot.toml"
 _SECRET_NAME = re.compile(r"(?:API_KEY|ACCESS_KEY|TOKEN|SECRET|PASSWORD)$")
-
-
-def _absolute(path: Path) -> Path:
-    try:
-        return path.expanduser().absolute()
-    except RuntimeError as exc:
-        raise ValueError("a folder; this user has no home folder, so ~ cannot be used") from exc
-
-
-def _model_name(name: str) -> str:
-    name = name.strip()
-    if name.startswith("gguf:"):
-        path = name.removeprefix("gguf:").strip()
-        if not path:
-            raise ValueError("after gguf: the path of a file")
-        return f"gguf:{_absolute(Path(path))}"
-    if not name or re.search(r"\s", name):
-        raise ValueError(
-            '"offline", "gguf:PATH", or a name of litellm\'s such as openai/gpt-5-mini'
-        )
-    return name
-
-
-def _web_address(url: str) -> str:
-    url = url.strip()
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable or re.search(r"\s", url):
-        raise ValueError("an address that starts with http:// or https://")
-    return url
-
-
-def _time_zone(name: str) -> str:
-    name = name.strip()
-    try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as exc:
-        raise ValueError(f"a zone such as Europe/Berlin{_meant(name, _zones())}") from exc
-    return name
-
-
-def _zones() -> dict[str, str]:
-    """Return the zones by what a person may call them: the name, or the city alone."""
-    names = sorted(available_timezones())
-    return {name.rpartition("/")[2].lower(): name for name in names} | {
-        name.lower(): name for name in names
-    }
-
-
-def _person_name(name: str) -> str:
-    name = name.strip()
-    if len(name) > 64 or not name.isprintable():
-        raise ValueError("one line of at most 64 characters")
-    return name
-
-
-ModelName = Annotated[str, AfterValidator(_model_name)]
-"""``offline``, ``gguf:PATH``, or a name of litellm's."""
 
 
 class Settings(BaseSettings):
@@ -120,7 +39,7 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(
         env_prefix=PREFIX,
-        env_file=_ENV_FILE,
+        env_file=ENV_FILE,
         env_file_encoding="utf-8",
         dotenv_filtering="match_prefix",
         extra="forbid",
@@ -130,20 +49,20 @@ class Settings(BaseSettings):
         allow_inf_nan=False,
     )
 
-    home: Annotated[Path, AfterValidator(_absolute)] = Field(
+    home: Annotated[Path, AfterValidator(absolute)] = Field(
         Path("~/.tapebot"), description="Folder of the tapes, logs and everything else kept."
     )
-    config: Annotated[Path, AfterValidator(_absolute)] | None = Field(
+    config: Annotated[Path, AfterValidator(absolute)] | None = Field(
         None, description="TOML file with more settings; unset: tapebot.toml in the home folder."
     )
-    workspace: Annotated[Path, AfterValidator(_absolute)] | None = Field(
+    workspace: Annotated[Path, AfterValidator(absolute)] | None = Field(
         None,
         description="Folder of AGENTS.md, SOUL.md, USER.md and skills/; unset: workspace in home.",
     )
     model: ModelName | None = Field(
         None, description='Name of litellm\'s, "offline" or "gguf:PATH"; unset: offline.'
     )
-    model_api_base: Annotated[str, AfterValidator(_web_address)] | None = Field(
+    model_api_base: Annotated[str, AfterValidator(web_address)] | None = Field(
         None, description="Address of the model's API, where it is not the provider's own."
     )
     model_api_key: SecretStr | None = Field(
@@ -173,10 +92,10 @@ class Settings(BaseSettings):
     archive_timeout: float = Field(
         60, gt=0, le=3600, description="Seconds that /new may take before it gives up."
     )
-    timezone: Annotated[str, AfterValidator(_time_zone)] = Field(
+    timezone: Annotated[str, AfterValidator(time_zone)] = Field(
         "UTC", description="Zone of the times that the model and the person see."
     )
-    user_name: Annotated[str, AfterValidator(_person_name)] | None = Field(
+    user_name: Annotated[str, AfterValidator(person_name)] | None = Field(
         None, description="Your name in the console; unset: the system's name for you."
     )
     tape_sync: Literal["always", "os"] = Field(
@@ -261,44 +180,6 @@ class Settings(BaseSettings):
         return (*own, *(os.environ[name] for name in names if os.environ[name]))
 
 
-def load_settings(**overrides: Any) -> Settings:
-    """Read the settings.
-
-    Args:
-        overrides: Values by field name that win over every source.
-
-    Raises:
-        SettingsError: A setting is wrong or unknown, or a file cannot be read; a line for each.
-    """
-    if bad := list(_bad_lines()):
-        raise SettingsError("\n".join(bad))
-    wrong = list(_unknown_in_environment())
-    try:
-        settings = Settings(**overrides)
-    except ValidationError as exc:
-        details = exc.errors(include_url=False, include_context=False)
-        raise SettingsError("\n".join([*wrong, *map(_explain, details)])) from None
-    if wrong:
-        raise SettingsError("\n".join(wrong))
-    return settings
-
-
-def export_dotenv() -> None:
-    """Give libraries what ``.env`` holds for them, such as OPENAI_API_KEY.
-
-    What the environment already has stays; tapebot's own variables are not exported.
-
-    Raises:
-        SettingsError: The file cannot be read.
-    """
-    if not _ENV_FILE.is_file():
-        return
-    values = dotenv_values(stream=io.StringIO(_env_text()))
-    for name, value in values.items():
-        if value and not name.upper().startswith(PREFIX):
-            os.environ.setdefault(name, value)
-
-
 def _toml_path(given: dict[str, Any]) -> Path | None:
     """Return the TOML file to read, from the values of the nearer sources."""
     if config := str(given.get("config") or "").strip():
@@ -309,69 +190,3 @@ def _toml_path(given: dict[str, Any]) -> Path | None:
     home = str(given.get("home") or "").strip() or Settings.model_fields["home"].default
     path = Path(os.path.expanduser(home)) / _TOML_FILE  # noqa: PTH111 (this one never raises)
     return path if path.is_file() else None
-
-
-def _env_text() -> str:
-    try:
-        return _ENV_FILE.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as exc:
-        raise SettingsError(f"{_ENV_FILE} cannot be read: {exc}") from exc
-
-
-def _bad_lines() -> Iterator[str]:
-    """Name the lines of ``.env`` that would set nothing."""
-    if _ENV_FILE.is_file():
-        for binding in parse_stream(io.StringIO(_env_text())):
-            if binding.error or (binding.key is not None and binding.value is None):
-                yield f"{_ENV_FILE}, line {binding.original.line}: not of the form NAME=value."
-
-
-def _unknown_in_environment() -> Iterator[str]:
-    for name in sorted(os.environ):
-        field = name.lower().removeprefix(PREFIX.lower())
-        if len(field) < len(name) and field not in Settings.model_fields:
-            yield _unknown(field)
-
-
-def _unknown(field: str) -> str:
-    known = {name: PREFIX + name.upper() for name in Settings.model_fields}
-    return f"{PREFIX}{field.upper()} is not a setting of this version{_meant(field, known)}."
-
-
-def _meant(given: str, known: dict[str, str]) -> str:
-    """Return a hint at the nearest of the known, whose keys are lower case."""
-    near = difflib.get_close_matches(given.lower(), known, n=1, cutoff=0.7)
-    return f" (did you mean {known[near[0]]}?)" if near else ""
-
-
-def _explain(detail: ErrorDetails) -> str:
-    """Return the line that tells a person about one error."""
-    field = str(detail["loc"][0])
-    info = Settings.model_fields.get(field)
-    if info is None:
-        return _unknown(field)
-    types = get_args(info.annotation) or (info.annotation,)
-    given = "a secret" if SecretStr in types else redact(repr(detail["input"]))
-    own_words = detail["type"] == "value_error"
-    allowed = detail["msg"].removeprefix("Value error, ") if own_words else _allowed(info, types)
-    return f"{PREFIX}{field.upper()}: given {given}; allowed: {allowed}."
-
-
-def _allowed(info: FieldInfo, types: tuple[Any, ...]) -> str:
-    """Say what a field takes, from its type and bounds."""
-    if isinstance(types[0], str):
-        return " or ".join(types)
-    bounds = {
-        key: getattr(item, key)
-        for item in info.metadata
-        for key in ("ge", "gt", "le")
-        if hasattr(item, key)
-    }
-    kind = next((text for known, text in _KINDS.items() if known in types), "text")
-    least = f" of at least {bounds['ge']}" if "ge" in bounds else ""
-    above = f" above {bounds['gt']}" if "gt" in bounds else ""
-    most = f", at most {bounds['le']}" if "le" in bounds else ""
-    return f"{kind}{least}{above}{most}"
-
-
-_KINDS: dict[object, str] = {int: "a whole number", float: "a number", Path: "a path"}

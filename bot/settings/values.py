@@ -1,0 +1,83 @@
+"""The kinds of values that settings take: each is checked, and says what it allows. Pure."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+
+from pydantic import AfterValidator
+
+
+def absolute(path: Path) -> Path:
+    """Return the path made absolute, ``~`` as the home folder."""
+    try:
+        return path.expanduser().absolute()
+    except RuntimeError as exc:
+        raise ValueError("a folder; this user has no home folder, so ~ cannot be used") from exc
+
+
+def _model_name(name: str) -> str:
+    name = name.strip()
+    if name.startswith("gguf:"):
+        path = name.removeprefix("gguf:").strip()
+        if not path:
+            raise ValueError("after gguf: the path of a file")
+        return f"gguf:{absolute(Path(path))}"
+    if not name or re.search(r"\s", name):
+        raise ValueError(
+            '"offline", "gguf:PATH", or a name of litellm\'s such as openai/gpt-5-mini'
+        )
+    return name
+
+
+def web_address(url: str) -> str:
+    """Return an address of http or https."""
+    url = url.strip()
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or re.search(r"\s", url):
+        raise ValueError("an address that starts with http:// or https://")
+    return url
+
+
+def time_zone(name: str) -> str:
+    """Return the name of a zone that exists."""
+    name = name.strip()
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as exc:
+        raise ValueError(f"a zone such as Europe/Berlin{meant(name, _zones())}") from exc
+    return name
+
+
+def _zones() -> dict[str, str]:
+    """Return the zones by what a person may call them: the name, or the city alone."""
+    names = sorted(available_timezones())
+    return {name.rpartition("/")[2].lower(): name for name in names} | {
+        name.lower(): name for name in names
+    }
+
+
+def person_name(name: str) -> str:
+    """Return a name fit to be shown on one line."""
+    name = name.strip()
+    if len(name) > 64 or not name.isprintable():
+        raise ValueError("one line of at most 64 characters")
+    return name
+
+
+ModelName = Annotated[str, AfterValidator(_model_name)]
+"""``offline``, ``gguf:PATH``, or a name of litellm's."""
+
+
+def meant(given: str, known: dict[str, str]) -> str:
+    """Return a hint at the nearest of the known, whose keys are lower case."""
+    near = difflib.get_close_matches(given.lower(), known, n=1, cutoff=0.7)
+    return f" (did you mean {known[near[0]]}?)" if near else ""
