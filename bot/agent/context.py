@@ -55,11 +55,7 @@ ContextBuilder = Callable[[WindowFold], list[ChatMessage]]
 
 def default_context(window: WindowFold) -> list[ChatMessage]:
     """Render a window's entries, in view order."""
-    results = {
-        str(entry.payload.get("call_id")): entry
-        for entry in window.entries
-        if entry.kind == "tool_result"
-    }
+    results = _paired(window.entries)
     messages: list[ChatMessage] = []
     for entry in window.entries:
         if entry.kind == "message":
@@ -100,6 +96,26 @@ def clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode() if not text.isascii() else text
 
 
+def _paired(entries: Sequence[TapeEntry]) -> dict[tuple[int, str], TapeEntry]:
+    """Return results by the entry and the id of their call: the newest call of that id before."""
+    asked: dict[str, int] = {}
+    results: dict[tuple[int, str], TapeEntry] = {}
+    for entry in entries:
+        if entry.kind == "tool_call":
+            for call in _calls(entry):
+                asked[str(call.get("id"))] = entry.id
+        elif entry.kind == "tool_result":
+            call_id = str(entry.payload.get("call_id"))
+            if call_id in asked:
+                results.setdefault((asked[call_id], call_id), entry)
+    return results
+
+
+def _calls(entry: TapeEntry) -> list[dict[str, Any]]:
+    calls = entry.payload.get("calls")
+    return [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+
+
 def _render_message(entry: TapeEntry) -> ChatMessage:
     content = clean(str(entry.payload.get("content", "")))
     if entry.payload.get("role") != "user":
@@ -112,8 +128,8 @@ def _render_message(entry: TapeEntry) -> ChatMessage:
     return {"role": "user", "content": text}
 
 
-def _render_call(entry: TapeEntry, results: dict[str, TapeEntry]) -> list[ChatMessage]:
-    calls = [call for call in entry.payload.get("calls", []) if isinstance(call, dict)]
+def _render_call(entry: TapeEntry, results: dict[tuple[int, str], TapeEntry]) -> list[ChatMessage]:
+    calls = _calls(entry)
     message: ChatMessage = {
         "role": "assistant",
         "content": clean(str(entry.payload.get("content") or "")),
@@ -131,7 +147,7 @@ def _render_call(entry: TapeEntry, results: dict[str, TapeEntry]) -> list[ChatMe
     }
     answers = []
     for call in calls:
-        result = results.get(str(call.get("id")))
+        result = results.get((entry.id, str(call.get("id"))))
         content = str(result.payload.get("content", "")) if result is not None else INTERRUPTED
         answers.append(
             {"role": "tool", "tool_call_id": str(call.get("id")), "content": clean(content)}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from secrets import token_hex
 from typing import Any
 
 import anyio
@@ -118,6 +119,7 @@ class Turn:
         """Take up a turn that a kill left open."""
         self._began = self.agent.clock.monotonic()
         self.id, self.inbound, self._steps = opened.id, list(opened.inbound), opened.steps
+        self._usage = opened.spent
         prompt = await self._requests.system_prompt()
         note = event(TURN_RESUME, {"turn": self.id, "prefix": digest_of(prompt)})
         await self.tape.append_many([*self._requests.prompt_entry(prompt), note])
@@ -210,10 +212,7 @@ class Turn:
     async def _step(self, reply: ModelReply) -> None:
         """Put a reply that calls tools on the tape."""
         self._steps += 1
-        calls = [
-            {"id": call.id, "name": call.name, "arguments": call.arguments}
-            for call in reply.tool_calls
-        ]
+        calls = self._with_unique_ids(reply.tool_calls)
         await self.tape.append_many(
             [
                 tool_call(reply.content, calls, turn=self.id),
@@ -222,10 +221,32 @@ class Turn:
         )
         self.partial = ""
 
+    def _with_unique_ids(self, calls: Sequence[ToolCall]) -> list[dict[str, str]]:
+        """Return calls as they stand on the tape; some servers number anew in each reply."""
+        taken = {
+            str(call.get("id"))
+            for entry in self.fold.window.entries
+            if entry.kind == "tool_call"
+            for call in entry.payload["calls"]
+        }
+        written = []
+        for call in calls:
+            # Nine letters and digits are an id to every provider.
+            unique = call.id if call.id and call.id not in taken else token_hex(5)[:9]
+            taken.add(unique)
+            written.append({"id": unique, "name": call.name, "arguments": call.arguments})
+        return written
+
     def _step_event(self, reply: ModelReply, status: str) -> TapeEntry:
         return event(
             LOOP_STEP,
-            {"turn": self.id, "step": self._steps, "status": status, "model": reply.model},
+            {
+                "turn": self.id,
+                "step": self._steps,
+                "status": status,
+                "model": reply.model,
+                "spent": reply.usage.as_json(),
+            },
         )
 
     async def _finish_calls(self) -> None:

@@ -12,7 +12,7 @@ from bot.bus.messages import (
     Sender,
 )
 from bot.bus.ports import Bus, ChannelPort, Delivery, SessionInbox
-from bot.errors import BusClosed, InvalidInbound, SessionFull
+from bot.errors import BusClosed, BusError, InvalidInbound, SessionFull
 
 __all__ = [
     "Accepted",
@@ -21,6 +21,7 @@ __all__ = [
     "Answer",
     "Bus",
     "BusClosed",
+    "BusError",
     "ChannelPort",
     "Delivery",
     "DeliveryReport",

@@ -70,6 +70,7 @@ class ChannelPort(Protocol):
         Raises:
             SessionFull: The session has too many waiting; tell the person.
             BusClosed: The program is stopping.
+            BusError: The message could not be recorded; tell the person.
         """
         ...
 

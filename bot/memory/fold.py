@@ -130,7 +130,7 @@ class SessionFold:
             "prompt_tokens": turns.last_prompt_tokens,
         }
         if turns.open is not None:
-            pointers["open"] = asdict(turns.open)
+            pointers["open"] = {**asdict(turns.open), "spent": turns.open.spent.as_json()}
         if turns.unsettled:
             pointers["unsettled"] = dict(turns.unsettled)
         if turns.undelivered:
@@ -162,7 +162,7 @@ class SessionFold:
         self.window.restore(WindowMark(cut, reads_from, messages, tokens), pointers.cursor, viewed)
         opened = pointers.open
         self.turns = TurnFold(
-            open=OpenTurn(**opened) if opened else None,
+            open=OpenTurn(**{**opened, "spent": usage_from(opened["spent"])}) if opened else None,
             unsettled=dict(pointers.unsettled),
             undelivered={
                 turn: Undelivered(turn, _said(found[entry]), entry, reply_to)

@@ -61,7 +61,7 @@ def transcript(entries: Iterable[TapeEntry], timezone: tzinfo | None = None) -> 
         elif entry.kind == "message":
             who = "ASSISTANT"
         elif entry.kind == "tool_call":
-            names = ", ".join(str(call.get("name")) for call in entry.payload.get("calls", []))
+            names = ", ".join(tool_names(entry))
             who = f"ASSISTANT [tools: {names}]"
         else:
             continue
@@ -71,6 +71,13 @@ def transcript(entries: Iterable[TapeEntry], timezone: tzinfo | None = None) -> 
         if text:
             lines.append(f"[{local_time(entry, timezone)}] {who}: {_indent(text)}")
     return lines
+
+
+def tool_names(entry: TapeEntry) -> list[str]:
+    """Return the names of the tools that an entry calls."""
+    calls = entry.payload.get("calls")
+    listed = calls if isinstance(calls, list) else []
+    return [str(call.get("name")) for call in listed if isinstance(call, dict)]
 
 
 def _indent(text: str) -> str:

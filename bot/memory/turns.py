@@ -31,6 +31,7 @@ class OpenTurn:
         inbound: Platform ids of the messages it answers.
         steps: Model calls whose outcome is on the tape.
         resumes: How often it was taken up again after a kill.
+        spent: What its model calls consumed.
     """
 
     id: str
@@ -38,6 +39,7 @@ class OpenTurn:
     inbound: list[str]
     steps: int = 0
     resumes: int = 0
+    spent: Usage = field(default_factory=Usage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,8 @@ class TurnFold:
         elif entry.name == DELIVERY:
             self.undelivered.pop(str(data.get("turn")), None)
         elif self.open is not None and entry.name == LOOP_STEP:
-            self.open.steps += 1
+            self.open.steps = max(self.open.steps, _number(data.get("step")))
+            self.open.spent += usage_from(data.get("spent", {}))
             self.open.inbound += _texts(data.get("inbound"))
         elif self.open is not None and entry.name == TURN_RESUME:
             self.open.resumes += 1
@@ -125,19 +128,18 @@ def usage_from(record: object) -> Usage:
     """Return the usage that an event carries; zero where it carries none that can be read."""
     if not isinstance(record, dict):
         return Usage()
-    cost = record.get("cost")
-
-    def number(key: str) -> int:
-        value = record.get(key)
-        return value if type(value) is int else 0
-
+    cost = record.get("cost", 0.0)
     return Usage(
-        number("prompt_tokens"),
-        number("cached_tokens"),
-        number("completion_tokens"),
+        _number(record.get("prompt_tokens")),
+        _number(record.get("cached_tokens")),
+        _number(record.get("completion_tokens")),
         cost if isinstance(cost, (int, float)) else None,
-        number("calls"),
+        _number(record.get("calls")),
     )
+
+
+def _number(value: object) -> int:
+    return value if type(value) is int else 0
 
 
 def _texts(value: object) -> list[str]:

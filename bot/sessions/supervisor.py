@@ -7,14 +7,17 @@ from collections import Counter
 
 import anyio
 
-from bot.bus import SessionInbox
+from bot.bus import Address, Answer, SessionInbox
+from bot.errors import TapebotError
+from bot.ids import new_id
 from bot.sessions.services import SessionServices
 from bot.sessions.worker import SessionWorker
 
 logger = logging.getLogger(__name__)
 
 _GIVE_UP_AFTER = 3
-_PAUSE = 1.0
+_FIRST_PAUSE = 1.0
+_LONGEST_PAUSE = 60.0
 
 
 class Supervisor:
@@ -42,16 +45,37 @@ class Supervisor:
 
     async def _serve(self, inbox: SessionInbox) -> None:
         """Run one session's worker; the one place where an unknown failure is contained."""
-        give_up = self._failures[inbox.session] >= _GIVE_UP_AFTER
+        session = inbox.session
+        give_up = self._failures[session] >= _GIVE_UP_AFTER
         self._running += 1
         try:
             await SessionWorker(inbox, self._services, give_up=give_up).run()
-        except Exception:  # whatever it is, other sessions go on
-            logger.exception("the worker of session %s failed", inbox.session)
-            self._failures[inbox.session] += 1
-            await self._services.agent.clock.sleep(_PAUSE)
+        except Exception as error:  # whatever it is, other sessions go on
+            logger.exception("the worker of session %s failed", session)
+            self._failures[session] += 1
+            if self._failures[session] == 1:
+                await self._tell(session, error)
+            await self._services.agent.clock.sleep(self._pause(session))
         else:
-            del self._failures[inbox.session]
+            del self._failures[session]
         finally:
             self._running -= 1
             inbox.release()
+
+    def _pause(self, session: str) -> float:
+        return min(_FIRST_PAUSE * 2.0 ** (self._failures[session] - 1), _LONGEST_PAUSE)
+
+    async def _tell(self, session: str, failure: Exception) -> None:
+        """Say in the chat that something is wrong; the tape itself may be what cannot be written."""
+        why = _told(failure)
+        text = f"Something went wrong here: {why}. Nothing is lost; it is tried again by itself."
+        await self._services.bus.send(Answer(Address.parse(session), new_id("notice"), text))
+
+
+def _told(failure: BaseException) -> str:
+    """Return what a person may be told of a failure: our own words, never a foreign error's."""
+    if isinstance(failure, TapebotError):
+        return str(failure)
+    if isinstance(failure, BaseExceptionGroup):
+        return _told(failure.exceptions[0])
+    return "an error inside tapebot, which is in its log"

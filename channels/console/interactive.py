@@ -22,7 +22,7 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.patch_stdout import patch_stdout
 from prompt_toolkit.utils import is_dumb_terminal
 
-from bot.bus import Answer, BusClosed, ChannelPort, DeliveryReport, Inbound, SessionFull
+from bot.bus import Answer, BusClosed, BusError, ChannelPort, DeliveryReport, Inbound
 from channels.console.author import Author
 from channels.console.prompt import LEAVE_HINT, PROMPT, Lines, build_prompt, open_history
 from channels.console.render import AnswerRenderer
@@ -113,13 +113,13 @@ class InteractiveConversation:
             async for inbound in self._to_send:
                 try:
                     await self._port.publish(inbound)
-                except SessionFull as full:
-                    self._turn.refused(inbound.id)
-                    await self._show(f"{full}\n\n")
                 except BusClosed as closed:
                     await self._show(f"{closed}\n\n")
                     conversation.cancel()
                     return
+                except BusError as refused:
+                    self._turn.refused(inbound.id)
+                    await self._show(f"{refused}\n\n")
 
     async def _show_all(self) -> None:
         while True:

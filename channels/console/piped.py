@@ -6,7 +6,7 @@ import sys
 
 import anyio
 
-from bot.bus import Answer, BusClosed, ChannelPort, DeliveryReport, SessionFull
+from bot.bus import Answer, BusClosed, BusError, ChannelPort, DeliveryReport
 from channels.console.author import Author
 from channels.console.descriptors import LineReader, write_all
 from channels.console.text import printable
@@ -54,11 +54,11 @@ class PipedConversation:
             self._awaited, self._answered = inbound.id, anyio.Event()
             try:
                 await self._port.publish(inbound)
-            except SessionFull as full:
-                sys.stderr.write(f"{full}\n")
-                continue
             except BusClosed:
                 return
+            except BusError as refused:
+                sys.stderr.write(f"{refused}\n")
+                continue
             await self._answered.wait()
 
     async def _show_answers(self, conversation: anyio.CancelScope) -> None:

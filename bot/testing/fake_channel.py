@@ -1,0 +1,144 @@
+"""A platform in memory, behind the real channel port."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import anyio
+
+from bot.bus.messages import (
+    Activity,
+    Address,
+    Answer,
+    DeliveryReport,
+    Inbound,
+    Partial,
+    Sender,
+)
+from bot.bus.ports import ChannelPort
+
+ADA = Sender("7", "Ada")
+
+
+class FakeChannel:
+    """A channel whose chats a test reads and writes.
+
+    It must be run (``run``) to take answers in; every answer is then reported as delivered, unless
+    ``reports`` is False.
+
+    Attributes:
+        answers: Every answer shown, in order.
+        partials: Every partial shown.
+        activity: Every activity shown.
+        reports: Report answers as delivered.
+
+    Args:
+        port: The channel's two ends.
+        name: The channel's name.
+        now: Dates messages.
+    """
+
+    def __init__(
+        self,
+        port: ChannelPort,
+        name: str = "fake",
+        *,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self.name = name
+        self.answers: list[Answer] = []
+        self.partials: list[Partial] = []
+        self.activity: list[Activity] = []
+        self.reports = True
+        self._port = port
+        self._now = now
+        self._numbers = itertools.count(1)
+        self._shown = anyio.Event()
+
+    async def run(self) -> None:
+        """Show what the bus brings, until cancelled."""
+        while True:
+            outbound = await self._port.receive()
+            if isinstance(outbound, Partial):
+                self.partials.append(outbound)
+            elif isinstance(outbound, Activity):
+                self.activity.append(outbound)
+            else:
+                self.answers.append(outbound)
+                if self.reports:
+                    await self.report(outbound)
+            self._shown.set()
+            self._shown = anyio.Event()
+
+    async def send(
+        self,
+        text: str,
+        *,
+        chat: str = "1",
+        topic: str | None = None,
+        sender: Sender = ADA,
+        private: bool = True,
+        quote: str | None = None,
+        message_id: str | None = None,
+    ) -> Inbound:
+        """Publish a message as a person would write it; return it once it is accepted.
+
+        Raises:
+            SessionFull: The session has too many waiting.
+            BusClosed: The program is stopping.
+        """
+        inbound = Inbound(
+            address=Address(self.name, chat, topic),
+            id=message_id or f"m{next(self._numbers)}",
+            sender=sender,
+            text=text,
+            sent_at=self._now(),
+            private=private,
+            quote=quote,
+        )
+        await self._port.publish(inbound)
+        return inbound
+
+    async def report(self, answer: Answer, *, error: str | None = None) -> None:
+        """Say what became of an answer; delivered, where there is no error."""
+        shown = () if error else (f"out-{len(self.answers)}",)
+        session = answer.address.session
+        await self._port.report(
+            DeliveryReport(session, answer.id, error is None, shown, error),
+        )
+
+    async def answer_to(self, inbound: Inbound, *, within: float = 5.0) -> str:
+        """Return the text that answers a message, waiting for it.
+
+        Raises:
+            TimeoutError: There is none in time.
+        """
+        await self.until(lambda: self._find(inbound) is not None, within=within)
+        found = self._find(inbound)
+        return found.text if found is not None else ""
+
+    async def ask(self, text: str, *, chat: str = "1", topic: str | None = None) -> str:
+        """Send a message and return its answer."""
+        return await self.answer_to(await self.send(text, chat=chat, topic=topic))
+
+    async def until(self, condition: Callable[[], bool], *, within: float = 5.0) -> None:
+        """Wait until a condition holds; it is looked at after each thing shown.
+
+        Raises:
+            TimeoutError: It does not hold in time.
+        """
+        with anyio.fail_after(within):
+            while not condition():
+                await self._shown.wait()
+
+    def _find(self, inbound: Inbound) -> Answer | None:
+        return next(
+            (
+                answer
+                for answer in self.answers
+                if answer.reply_to == inbound.id and answer.address == inbound.address
+            ),
+            None,
+        )

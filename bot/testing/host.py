@@ -1,0 +1,188 @@
+"""The real program below a channel, in a folder of a test's own."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import anyio
+from anyio.abc import TaskGroup
+
+from bot.agent.agent import Agent
+from bot.agent.workspace import Workspace
+from bot.bus.local import LocalBus
+from bot.clock import Clock
+from bot.commands.builtin import builtin_commands
+from bot.commands.registry import CommandRegistry
+from bot.consolidation.policy import Policy
+from bot.llm.base import Model
+from bot.sessions.services import SessionServices
+from bot.sessions.supervisor import Supervisor
+from bot.tape.entries import TapeEntry
+from bot.tape.stores.file import FileTapeStore
+from bot.testing.fake_channel import FakeChannel
+from bot.testing.manual_clock import ManualClock
+from bot.tools.memory import MEMORY_TOOLS
+from bot.tools.registry import Tool, ToolRegistry
+from bot.tools.skills import skill_tool
+
+POLL = 0.002
+"""Seconds between two looks at what has no event of its own, such as a tape on disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a test may want smaller than the program's defaults; see ``SessionServices``."""
+
+    window: int = 100
+    memory_tokens: int = 60_000
+    prompt_tokens: int = 76_800
+    context_tokens: int = 128_000
+    view_messages: int = 200
+    view_tokens: int = 96_000
+    max_steps: int = 12
+    retention_days: int = 30
+    archive_timeout: float = 10.0
+    idle_seconds: float = 300.0
+    session_limit: int = 100
+    timezone: str = "UTC"
+
+
+@dataclass(slots=True)
+class Host:
+    """A program that serves sessions.
+
+    Attributes:
+        bus: Carries messages.
+        store: Holds tapes.
+        services: What sessions share.
+        supervisor: Runs them.
+        clock: The test's, or the system's.
+        channel: The channel ``fake``, running.
+    """
+
+    bus: LocalBus
+    store: FileTapeStore
+    services: SessionServices
+    supervisor: Supervisor
+    clock: Clock
+    channel: FakeChannel
+    _tasks: TaskGroup = field(repr=False)
+
+    def add_channel(self, name: str) -> FakeChannel:
+        """Return another running channel."""
+        channel = FakeChannel(self.bus.channel(name), name, now=self.clock.now)
+        self._tasks.start_soon(channel.run)
+        return channel
+
+    async def tape(self, session: str = "fake:1") -> list[TapeEntry]:
+        """Return all entries of a session's tape, sealed ones included."""
+        return await self.store.read(session)
+
+    async def events(self, name: str, session: str = "fake:1") -> list[TapeEntry]:
+        """Return a tape's events and anchors of this name."""
+        return [entry for entry in await self.tape(session) if entry.name == name]
+
+    async def until_event(
+        self, name: str, count: int = 1, *, session: str = "fake:1", within: float = 5.0
+    ) -> list[TapeEntry]:
+        """Return a tape's events and anchors of this name once there are so many.
+
+        Raises:
+            TimeoutError: There are fewer for too long.
+        """
+        with anyio.fail_after(within):
+            while len(found := await self.events(name, session)) < count:  # noqa: ASYNC110
+                await anyio.sleep(POLL)  # files have no event
+        return found
+
+    async def until(self, condition: Callable[[], bool], *, within: float = 5.0) -> None:
+        """Wait until something holds that no channel shows.
+
+        Raises:
+            TimeoutError: It does not hold in time.
+        """
+        with anyio.fail_after(within):
+            while not condition():  # noqa: ASYNC110
+                await anyio.sleep(POLL)  # it holds when something without an event has happened
+
+
+@asynccontextmanager
+async def session_host(
+    folder: Path,
+    model: Model,
+    *,
+    clock: Clock | None = None,
+    bounds: Bounds | None = None,
+    tools: Sequence[Tool[Any]] = (),
+    commands: CommandRegistry | None = None,
+) -> AsyncIterator[Host]:
+    """Run tapes, bus and sessions with this model; opened again on a folder it goes on there.
+
+    At the end everything is cancelled where it stands, as a signal would do.
+
+    Args:
+        folder: Holds tapes, journal, workspace and exports.
+        model: Answers.
+        clock: A ``ManualClock`` by default.
+        bounds: The program's bounds.
+        tools: Tools beside the program's own.
+        commands: By default the program's own.
+    """
+    clock, bounds = clock or ManualClock(), bounds or Bounds()
+    store = FileTapeStore(folder / "tapes", sync=False, clock=clock)
+    bus = LocalBus(folder / "bus", session_limit=bounds.session_limit, sync=False, clock=clock)
+    agent = _agent(folder, model, clock, bounds, tools)
+    services = SessionServices(
+        bus=bus,
+        store=store,
+        agent=agent,
+        commands=commands or builtin_commands(),
+        policy=Policy(bounds.window, bounds.memory_tokens, bounds.prompt_tokens),
+        exports=folder / "exports",
+        retention_days=bounds.retention_days,
+        view_messages=bounds.view_messages,
+        view_tokens=bounds.view_tokens,
+        portion_tokens=bounds.context_tokens // 3,
+        archive_timeout=bounds.archive_timeout,
+        idle_seconds=bounds.idle_seconds,
+    )
+    supervisor = Supervisor(services)
+    channel = FakeChannel(bus.channel("fake"), now=clock.now)
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(supervisor.run)
+            tasks.start_soon(channel.run)
+            try:
+                yield Host(bus, store, services, supervisor, clock, channel, tasks)
+            finally:
+                tasks.cancel_scope.cancel()
+    except BaseExceptionGroup as group:
+        # A test's own failure reads best without the group around it.
+        if len(group.exceptions) > 1:
+            raise
+        raise group.exceptions[0] from None
+    finally:
+        with anyio.CancelScope(shield=True):
+            await bus.aclose()
+            await store.close()
+
+
+def _agent(
+    folder: Path, model: Model, clock: Clock, bounds: Bounds, tools: Sequence[Tool[Any]]
+) -> Agent:
+    workspace = Workspace(folder / "workspace", clock)
+    return Agent(
+        model=model,
+        tools=ToolRegistry([*MEMORY_TOOLS, skill_tool(workspace.skill), *tools]),
+        workspace=workspace,
+        clock=clock,
+        timezone=ZoneInfo(bounds.timezone),
+        timezone_name=bounds.timezone,
+        max_steps=bounds.max_steps,
+        context_tokens=bounds.context_tokens,
+    )

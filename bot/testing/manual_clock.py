@@ -1,0 +1,65 @@
+"""A clock that stands still until a test moves it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import anyio
+
+START = datetime(2026, 2, 10, 10, 0, tzinfo=UTC)
+
+
+class ManualClock:
+    """A ``bot.clock.Clock`` that a test owns.
+
+    Args:
+        start: The first ``now``, aware.
+    """
+
+    def __init__(self, start: datetime = START) -> None:
+        self._start = start
+        self._elapsed = 0.0
+        self._sleepers: list[tuple[float, anyio.Event]] = []
+        self._changed = anyio.Event()
+
+    @property
+    def sleeping(self) -> list[float]:
+        """Seconds that each sleeper still has to wait, the first to wake first."""
+        return sorted(wakes - self._elapsed for wakes, _ in self._sleepers)
+
+    def now(self) -> datetime:
+        """Return the time that it was moved to."""
+        return self._start + timedelta(seconds=self._elapsed)
+
+    def monotonic(self) -> float:
+        """Return how far it was moved."""
+        return self._elapsed
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait until it was moved that far."""
+        woken = anyio.Event()
+        sleeper = (self._elapsed + seconds, woken)
+        self._sleepers.append(sleeper)
+        self._notice()
+        try:
+            await woken.wait()
+        finally:
+            if sleeper in self._sleepers:
+                self._sleepers.remove(sleeper)
+
+    def advance(self, seconds: float) -> None:
+        """Move the time on, and wake whoever has waited long enough."""
+        self._elapsed += seconds
+        due = [sleeper for sleeper in self._sleepers if sleeper[0] <= self._elapsed]
+        for sleeper in sorted(due, key=lambda one: one[0]):
+            self._sleepers.remove(sleeper)
+            sleeper[1].set()
+
+    async def until_sleeping(self, sleepers: int = 1) -> None:
+        """Wait until so many sleep; the caller bounds the wait."""
+        while len(self._sleepers) < sleepers:
+            await self._changed.wait()
+
+    def _notice(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()

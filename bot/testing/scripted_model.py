@@ -1,0 +1,156 @@
+"""A model that says what a test has written down, and remembers what it was asked.
+
+A script is a function from the request to a step, or a sequence of steps, one for each call. Each
+purpose (turn, consolidation, summary) has a script of its own, so that what runs in the background
+does not take what is meant for a turn.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+
+from bot.errors import ModelRejected
+from bot.llm.base import (
+    CapabilityProfile,
+    ModelReply,
+    ModelRequest,
+    OnText,
+    Purpose,
+    ToolCall,
+    Usage,
+)
+
+USAGE = Usage(prompt_tokens=10, cached_tokens=4, completion_tokens=5, cost=0.001, calls=1)
+"""What each reply of the helpers below says that it consumed."""
+
+
+@dataclass(slots=True, eq=False)
+class Held:
+    """A step that waits for the test.
+
+    Attributes:
+        then: What follows once it is released.
+        partial: Text streamed before the wait.
+        entered: Set when the call has come this far.
+        release: Set by the test.
+    """
+
+    then: ModelReply | Exception
+    partial: str = ""
+    entered: anyio.Event = field(default_factory=anyio.Event)
+    release: anyio.Event = field(default_factory=anyio.Event)
+
+
+Step = ModelReply | Exception | Held
+Script = Callable[[ModelRequest], Step] | Iterable[Step]
+
+_numbers = itertools.count(1)
+
+
+def says(text: str, *, finish_reason: str = "stop", usage: Usage = USAGE) -> ModelReply:
+    """Return a reply in plain text."""
+    return ModelReply(text, finish_reason=finish_reason, usage=usage, model="scripted")
+
+
+def calls(
+    *wanted: tuple[str, dict[str, Any] | str], text: str = "", finish_reason: str = "tool_calls"
+) -> ModelReply:
+    """Return a reply that calls tools, each given by name and arguments (text as it is)."""
+    made = tuple(
+        ToolCall(
+            f"call-{next(_numbers)}",
+            name,
+            arguments if isinstance(arguments, str) else json.dumps(arguments),
+        )
+        for name, arguments in wanted
+    )
+    return ModelReply(text, made, finish_reason, USAGE, "scripted")
+
+
+def consolidates(history: str, update: str, removed: Iterable[str] = ()) -> ModelReply:
+    """Return the answer to a consolidation."""
+    arguments = {"history_entry": history, "memory_update": update, "removed": list(removed)}
+    return calls(("save_memory", arguments))
+
+
+class ScriptedModel:
+    """A ``bot.llm.base.Model`` that follows scripts.
+
+    Where a script has no further step, the call is refused with ``ModelRejected``, so that a call
+    that a test did not expect shows in its chat.
+
+    Attributes:
+        requests: Every request, in the order of the calls.
+
+    Args:
+        turn: Script of turns.
+        consolidation: Script of consolidations.
+        summary: Script of summaries.
+        profile: What the model says that it can do.
+    """
+
+    def __init__(
+        self,
+        turn: Script = (),
+        *,
+        consolidation: Script = (),
+        summary: Script = (),
+        profile: CapabilityProfile | None = None,
+    ) -> None:
+        self.requests: list[ModelRequest] = []
+        self._profile = profile or CapabilityProfile()
+        scripts: Mapping[Purpose, Script] = {
+            "turn": turn,
+            "consolidation": consolidation,
+            "summary": summary,
+        }
+        self._next = {purpose: _stepper(script) for purpose, script in scripts.items()}
+
+    @property
+    def name(self) -> str:
+        """The name that ``/status`` shows."""
+        return "scripted"
+
+    @property
+    def profile(self) -> CapabilityProfile:
+        """What it was said to be able to do."""
+        return self._profile
+
+    def asked(self, purpose: Purpose = "turn") -> list[ModelRequest]:
+        """Return the requests of one purpose."""
+        return [request for request in self.requests if request.purpose == purpose]
+
+    async def complete(self, request: ModelRequest, on_text: OnText | None = None) -> ModelReply:
+        """Take the next step of the request's script."""
+        self.requests.append(request)
+        step = self._next[request.purpose](request)
+        if isinstance(step, Held):
+            if step.partial and on_text is not None:
+                on_text(step.partial)
+            step.entered.set()
+            await step.release.wait()
+            step = step.then
+        # A real model takes its time: others run before it answers.
+        await anyio.lowlevel.checkpoint()
+        if isinstance(step, Exception):
+            raise step
+        if step.content and on_text is not None:
+            on_text(step.content)
+        return step
+
+    async def aclose(self) -> None:
+        """Nothing is held."""
+
+
+def _stepper(script: Script) -> Callable[[ModelRequest], Step]:
+    if callable(script):
+        return script
+    steps: Iterator[Step] = iter(script)
+    spent = ModelRejected("the script has no further step")
+    return lambda _: next(steps, spent)
