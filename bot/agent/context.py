@@ -69,8 +69,13 @@ def default_context(window: WindowFold) -> list[ChatMessage]:
     return messages
 
 
-def records_tail(fold: SessionFold, passages: Sequence[str] = (), notes: Sequence[str] = ()) -> str:
-    """Return the volatile tail: saves since the block was rendered, recalled passages, hints."""
+def records_tail(fold: SessionFold, extra: Sequence[str] = ()) -> str:
+    """Return the volatile tail: saves since the block was rendered, and what a step adds.
+
+    Args:
+        fold: The session's state, of which the saves are known.
+        extra: Recalled passages and hints of this step; its ``loop.step`` keeps them.
+    """
     parts = []
     current = fold.zone.snapshot
     if current.long_term != fold.frozen.long_term:
@@ -82,9 +87,7 @@ def records_tail(fold: SessionFold, passages: Sequence[str] = (), notes: Sequenc
     if current.dailies != fold.frozen.dailies and current.dailies:
         newest = current.dailies[-1]
         parts.append(f"Notes of {newest.date}, version {current.version}:\n{newest.content}")
-    if passages:
-        parts.append("From the tape and memory:\n" + "\n".join(passages))
-    parts += notes
+    parts += extra
     if not parts:
         return ""
     body = "\n\n".join(parts).replace("</records>", "< /records>")

@@ -34,8 +34,10 @@ class Requests:
     fold: SessionFold
     zone: MemoryZone
 
-    async def build(self, *, closing: bool) -> ModelRequest:
-        """Return the next request; its system prompt is on the tape before it is sent.
+    async def build(self, *, closing: bool) -> tuple[ModelRequest, list[str]]:
+        """Return the next request, and what its tail has beyond the session's state.
+
+        Its system prompt is on the tape before it is sent.
 
         Args:
             closing: No more tools: the model must answer now.
@@ -44,13 +46,16 @@ class Requests:
         if changed := self.prompt_entry(prompt):
             await self.tape.append_many(changed)
         offered = self.agent.tools.specs if self.agent.model.profile.tools else []
-        tail = records_tail(self.fold, await self._passages(), [_CLOSING] if closing else [])
-        view = View(prompt, tuple(self.agent.builder(self.fold.window)), tail)
-        return ModelRequest(
-            messages=view.messages(),
+        extra = await self._passages()
+        if closing:
+            extra.append(_CLOSING)
+        history = tuple(self.agent.builder(self.fold.window))
+        request = ModelRequest(
+            messages=View(prompt, history, records_tail(self.fold, extra)).messages(),
             tools=offered,
             tool_choice="none" if closing else "auto",
         )
+        return request, extra
 
     async def system_prompt(self) -> str:
         """Return the system prompt as it is now."""
@@ -86,7 +91,8 @@ class Requests:
             limit=5,
         )
         asked = newest[-1].id if newest else 0
-        return [passage.render() for passage in found if passage.entry != asked]
+        lines = [passage.render() for passage in found if passage.entry != asked]
+        return ["From the tape and memory:\n" + "\n".join(lines)] if lines else []
 
 
 def digest_of(prompt: str) -> str:

@@ -71,6 +71,7 @@ class Turn:
     _steps: int = 0
     _usage: Usage = field(default_factory=Usage)
     _prompt_tokens: int = 0
+    _extra: list[str] = field(default_factory=list)
     _handed_off: bool = False
     _began: float = 0.0
     _grown: anyio.Event = field(default_factory=anyio.Event)
@@ -103,6 +104,7 @@ class Turn:
             "inbound": self.inbound,
             "joined": list(joined),
             "builder": self.agent.builder_name,
+            "bounds": [self.fold.window.max_messages, self.fold.window.max_tokens],
             "prefix": digest_of(prompt),
         }
         await self.zone.edit(
@@ -166,7 +168,7 @@ class Turn:
 
     async def _complete(self) -> ModelReply:
         closing = self._steps >= self.agent.max_steps
-        request = await self._requests.build(closing=closing)
+        request, self._extra = await self._requests.build(closing=closing)
         self.partial = ""
         for last in (False, True):
             reply = await self.agent.model.complete(request, self._stream)
@@ -238,16 +240,14 @@ class Turn:
         return written
 
     def _step_event(self, reply: ModelReply, status: str) -> TapeEntry:
-        return event(
-            LOOP_STEP,
-            {
-                "turn": self.id,
-                "step": self._steps,
-                "status": status,
-                "model": reply.model,
-                "spent": reply.usage.as_json(),
-            },
-        )
+        data = {
+            "turn": self.id,
+            "step": self._steps,
+            "status": status,
+            "model": reply.model,
+            "spent": reply.usage.as_json(),
+        }
+        return event(LOOP_STEP, {**data, "extra": self._extra} if self._extra else data)
 
     async def _finish_calls(self) -> None:
         """Run the calls of the newest step that have no result yet, in order."""

@@ -8,11 +8,12 @@ from typing import Any
 
 import anyio
 
-from bot.agent.context import View, default_context
+from bot.agent.context import View, default_context, records_tail
 from bot.errors import TapeNotFound
+from bot.llm.base import ChatMessage
 from bot.memory.fold import SessionFold
 from bot.memory.transcript import local_time, speaker
-from bot.memory.window import TURN_START, WindowFold
+from bot.memory.window import LOOP_STEP, TURN_START, WindowFold
 from bot.settings import Settings
 from bot.tape.entries import TapeEntry
 from bot.tape.stores.file import FileTapeStore
@@ -92,17 +93,26 @@ def _text(value: Any) -> str:
 
 
 def _seen(entries: list[TapeEntry], turn: str) -> list[str]:
-    """Return the messages that stood before the model when a turn began."""
+    """Return the messages of a turn's last model call: folded anew, they come out the same."""
     fold = SessionFold(WindowFold(1 << 31, 1 << 62))
     prompt = ""
+    history: tuple[ChatMessage, ...] = ()
+    seen: list[ChatMessage] = []
     for entry in entries:
+        if entry.meta.get("turn") == turn and entry.kind in ("message", "tool_call"):
+            history = tuple(default_context(fold.window))
+        if entry.name == TURN_START:
+            bounds = entry.data.get("bounds", [1 << 31, 1 << 62])
+            fold.window.max_messages, fold.window.max_tokens = bounds
         fold.apply(entry)
         if entry.kind == "system":
             prompt = str(entry.payload.get("content"))
-        if entry.name == TURN_START and entry.data.get("turn") == turn:
-            messages = View(prompt, tuple(default_context(fold.window))).messages()
-            return [f"--- {m['role']}\n{m.get('content') or m.get('tool_calls')}" for m in messages]
-    raise TapeNotFound(f"there is no turn {turn} on this tape")
+        if entry.name == LOOP_STEP and entry.data.get("turn") == turn and history:
+            tail = records_tail(fold, entry.data.get("extra", []))
+            seen = View(prompt, history, tail).messages()
+    if not seen:
+        raise TapeNotFound(f"there is no turn {turn} with a model's answer on this tape")
+    return [f"--- {m['role']}\n{m.get('content') or m.get('tool_calls')}" for m in seen]
 
 
 def _store(settings: Settings) -> FileTapeStore:

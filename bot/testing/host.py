@@ -19,6 +19,7 @@ from bot.clock import Clock
 from bot.commands.builtin import builtin_commands
 from bot.commands.registry import CommandRegistry
 from bot.consolidation.policy import Policy
+from bot.errors import TapeNotFound
 from bot.llm.base import Model
 from bot.sessions.services import SessionServices
 from bot.sessions.supervisor import Supervisor
@@ -80,8 +81,11 @@ class Host:
         return channel
 
     async def tape(self, session: str = "fake:1") -> list[TapeEntry]:
-        """Return all entries of a session's tape, sealed ones included."""
-        return await self.store.read(session)
+        """Return all entries of a session's tape, sealed ones included; none if there is no tape."""
+        try:
+            return await self.store.read(session)
+        except TapeNotFound:
+            return []
 
     async def events(self, name: str, session: str = "fake:1") -> list[TapeEntry]:
         """Return a tape's events and anchors of this name."""
