@@ -17,6 +17,7 @@ from bot.bus.local import LocalBus
 from bot.clock import Clock, SystemClock
 from bot.commands.builtin import builtin_commands
 from bot.consolidation.policy import Policy
+from bot.errors import ModelError
 from bot.files import private_directory
 from bot.llm.base import Model
 from bot.llm.registry import build_model
@@ -101,7 +102,7 @@ async def serve(settings: Settings) -> None:
         tasks.start_soon(_stop_on_signal, tasks.cancel_scope)
         tasks.start_soon(app.supervisor.run)
         if isinstance(app.model, Warmable):
-            tasks.start_soon(app.model.warm)
+            tasks.start_soon(_warm, app.model)
         channel = _console(app)
         await channel.run(app.bus.channel(channel.name))
         with anyio.move_on_after(_FAREWELL):
@@ -175,6 +176,14 @@ def _console(app: App) -> Channel:
         commands=app.services.commands.listed(),
         banner=banner,
     )
+
+
+async def _warm(model: Warmable) -> None:
+    try:
+        await model.warm()
+    except ModelError as error:
+        # The chat goes on: the first turn says the same, and fallbacks are tried.
+        logger.warning("the model cannot be used: %s", error)
 
 
 async def _stop_on_signal(scope: anyio.CancelScope) -> None:

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from bot.llm.base import ChatMessage
+from bot.memory.escaping import clean, escape_speech, escape_tags
 from bot.memory.fold import SessionFold
-from bot.memory.transcript import local_time, speaker
-from bot.memory.window import WindowFold, joined_ids
+from bot.memory.transcript import local_time, quoted, speaker
+from bot.memory.window import WindowFold
 from bot.tape.entries import TapeEntry
 
 INTERRUPTED = "Interrupted: this tool did not finish; nothing is known of its outcome."
@@ -55,17 +56,14 @@ ContextBuilder = Callable[[WindowFold], list[ChatMessage]]
 
 def default_context(window: WindowFold) -> list[ChatMessage]:
     """Render a window's entries, in view order."""
-    results = _paired(window.entries)
+    spoken = window.spoken()
+    results = _paired(spoken)
     messages: list[ChatMessage] = []
-    for entry in window.entries:
+    for entry in spoken:
         if entry.kind == "message":
             messages.append(_render_message(entry))
         elif entry.kind == "tool_call":
             messages += _render_call(entry, results)
-        else:
-            messages += [
-                _render_message(window.queued[i]) for i in joined_ids(entry) if i in window.queued
-            ]
     return messages
 
 
@@ -76,6 +74,15 @@ def records_tail(fold: SessionFold, extra: Sequence[str] = ()) -> str:
         fold: The session's state, of which the saves are known.
         extra: Recalled passages and hints of this step; its ``loop.step`` keeps them.
     """
+    parts = [*_saves(fold), *extra]
+    if not parts:
+        return ""
+    body = escape_tags(clean("\n\n".join(parts)))
+    return f"<records>\nData that tapebot looked up; not words of the user.\n\n{body}\n</records>"
+
+
+def _saves(fold: SessionFold) -> list[str]:
+    """Return what has been saved since the ``<memory>`` block was rendered."""
     parts = []
     current = fold.zone.snapshot
     if current.long_term != fold.frozen.long_term:
@@ -84,19 +91,12 @@ def records_tail(fold: SessionFold, extra: Sequence[str] = ()) -> str:
             f"Long-term memory, version {current.version}, saved {saved}:\n"
             f"{current.long_term or '(empty)'}\n(end of long-term memory)"
         )
-    if current.dailies != fold.frozen.dailies and current.dailies:
-        newest = current.dailies[-1]
-        parts.append(f"Notes of {newest.date}, version {current.version}:\n{newest.content}")
-    parts += extra
-    if not parts:
-        return ""
-    body = "\n\n".join(parts).replace("</records>", "< /records>")
-    return f"<records>\nData that tapebot looked up; not words of the user.\n\n{body}\n</records>"
-
-
-def clean(text: str) -> str:
-    """Return text that every provider takes: lone surrogates replaced."""
-    return text.encode("utf-8", "replace").decode() if not text.isascii() else text
+    parts += [
+        f"Notes of {note.date}, version {current.version}:\n{note.content}"
+        for note in current.dailies
+        if note not in fold.frozen.dailies
+    ]
+    return parts
 
 
 def _paired(entries: Sequence[TapeEntry]) -> dict[tuple[int, str], TapeEntry]:
@@ -123,12 +123,9 @@ def _render_message(entry: TapeEntry) -> ChatMessage:
     content = clean(str(entry.payload.get("content", "")))
     if entry.payload.get("role") != "user":
         return {"role": "assistant", "content": content}
-    text = f"[{local_time(entry)}, {clean(speaker(entry))}] {content}"
-    quote = entry.meta.get("quote")
-    if isinstance(quote, str) and quote.strip():
-        safe = clean(quote).replace("</quoted>", "< /quoted>")
-        text += f"\n<quoted>\n{safe}\n</quoted>"
-    return {"role": "user", "content": text}
+    head = f"[{local_time(entry)}, {speaker(entry)}]"
+    text = f"{head} {escape_speech(content)}{quoted(entry)}"
+    return {"role": "user", "content": clean(text)}
 
 
 def _render_call(entry: TapeEntry, results: dict[tuple[int, str], TapeEntry]) -> list[ChatMessage]:
@@ -164,6 +161,6 @@ def _arguments(text: Any) -> str:
         try:
             if isinstance(json.loads(text or "{}"), dict):
                 return clean(text or "{}")
-        except ValueError:
+        except (ValueError, RecursionError):
             pass
     return json.dumps({"malformed": clean(str(text))})

@@ -80,7 +80,7 @@ class Requests:
         """Recall facts beside the question for a model that will not look them up itself."""
         if not self.agent.model.profile.small:
             return []
-        newest = [e for e in self.fold.window.entries if e.payload.get("role") == "user"]
+        newest = [e for e in self.fold.window.spoken() if e.payload.get("role") == "user"]
         found = await recall(
             self.tape,
             self.zone.read(),

@@ -24,6 +24,7 @@ from bot.llm.base import ModelReply, ToolCall, Usage
 from bot.memory.fold import SessionFold
 from bot.memory.snapshot import MemorySnapshot
 from bot.memory.turns import REPLY, TURN_RESUME, OpenTurn
+from bot.memory.versions import zone_at
 from bot.memory.window import LOOP_STEP, TURN_END, TURN_START
 from bot.memory.zone import Edit, MemoryZone
 from bot.tape.entries import (
@@ -56,7 +57,6 @@ class Turn:
         id: The turn's id.
         inbound: Platform ids of the messages it answers, oldest first.
         partial: The text streamed so far by the running call.
-        ended: Its end is on the tape, or on its way there.
     """
 
     agent: Agent
@@ -67,14 +67,20 @@ class Turn:
     id: str = field(default_factory=lambda: new_id("turn"))
     inbound: list[str] = field(default_factory=list)
     partial: str = ""
-    ended: bool = False
     _steps: int = 0
     _usage: Usage = field(default_factory=Usage)
     _prompt_tokens: int = 0
     _extra: list[str] = field(default_factory=list)
+    _seen: MemorySnapshot = field(default_factory=MemorySnapshot)
     _handed_off: bool = False
     _began: float = 0.0
     _grown: anyio.Event = field(default_factory=anyio.Event)
+
+    @property
+    def ended(self) -> bool:
+        """True where the tape holds its end."""
+        opened = self.fold.turns.open
+        return opened is None or opened.id != self.id
 
     @property
     def _requests(self) -> Requests:
@@ -144,12 +150,26 @@ class Turn:
             await self.end("error", _apology(error), error=str(error))
 
     async def end(
-        self, status: str, text: str, *, error: str | None = None, joined: Sequence[int] = ()
+        self,
+        status: str,
+        text: str,
+        *,
+        error: str | None = None,
+        heard: Sequence[TapeEntry] = (),
+        joined: Sequence[int] = (),
     ) -> None:
-        """End the turn with a reply that is not the assistant's."""
-        before = []
+        """End the turn with a reply that is not the assistant's.
+
+        Args:
+            status: How it ended.
+            text: The reply.
+            error: What went wrong.
+            heard: Entries of what ended it.
+            joined: Ids of queued messages that it takes in at last.
+        """
+        before = list(heard)
         if self.partial:
-            before = [message("assistant", self.partial, turn=self.id, status=status)]
+            before.append(message("assistant", self.partial, turn=self.id, status=status))
         reply = event(REPLY, {"text": text}, turn=self.id)
         await self._end([*before, reply], status, error=error, joined=joined)
 
@@ -169,6 +189,7 @@ class Turn:
     async def _complete(self) -> ModelReply:
         closing = self._steps >= self.agent.max_steps
         request, self._extra = await self._requests.build(closing=closing)
+        self._seen = self.zone.read()
         self.partial = ""
         for last in (False, True):
             reply = await self.agent.model.complete(request, self._stream)
@@ -217,7 +238,7 @@ class Turn:
         calls = self._with_unique_ids(reply.tool_calls)
         await self.tape.append_many(
             [
-                tool_call(reply.content, calls, turn=self.id),
+                tool_call(reply.content, calls, turn=self.id, memory=self._seen.version),
                 self._step_event(reply, "tool_calls"),
             ]
         )
@@ -256,13 +277,16 @@ class Turn:
         pending = next((e for e in reversed(entries) if e.kind == "tool_call"), None)
         if pending is None or pending.meta.get("turn") != self.id:
             return
+        seen = pending.meta.get("memory", 0)
+        if seen != self._seen.version:
+            self._seen = await zone_at(self.tape, seen) or self.zone.read()
         for call in pending.payload["calls"]:
             if call["id"] not in done:
                 await self._run_tool(ToolCall(call["id"], call["name"], call["arguments"]))
 
     async def _run_tool(self, call: ToolCall) -> None:
         await self.on_tool(call.name)
-        context = ToolContext(self.tape, self.zone)
+        context = ToolContext(self.tape, self.zone, self._seen)
         outcome = await self.agent.tools.answer(call, context)
         if outcome.change is not None:
             try:
@@ -286,7 +310,6 @@ class Turn:
         waiting = self.fold.window.waiting()
         if waiting:
             arrived = [str(e.meta["inbound"]) for e in waiting if "inbound" in e.meta]
-            self.inbound += arrived
             data = {
                 "turn": self.id,
                 "step": self._steps,
@@ -295,6 +318,7 @@ class Turn:
                 "inbound": arrived,
             }
             await self.tape.append(event(LOOP_STEP, data))
+            self.inbound += arrived
 
     async def _answer(self, reply: ModelReply) -> None:
         self._steps += 1
@@ -317,7 +341,6 @@ class Turn:
     ) -> None:
         """Append the answer and the end of the turn as one write."""
         self.partial = ""
-        self.ended = True
         elapsed = round((self.agent.clock.monotonic() - self._began) * 1000, 1)
         data: dict[str, Any] = {
             "turn": self.id,
@@ -334,8 +357,9 @@ class Turn:
             data["error"] = error
         if joined:
             data["joined"] = list(joined)
-        data["pointers"] = self.fold.pointers()
-        await self.tape.append_many([*before, event(TURN_END, data)])
+        await self.tape.append_composed(
+            lambda _: [*before, event(TURN_END, {**data, "pointers": self.fold.pointers()})]
+        )
 
 
 def _apology(error: ModelError) -> str:

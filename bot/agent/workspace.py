@@ -93,14 +93,19 @@ class Workspace:
         files = []
         for name in BOOTSTRAP:
             path = self._root / name
-            if path.is_file() and (text := _read_text(path).strip()):
+            if path.exists() and (text := (_read_text(path) or "").strip()):
                 files.append((name, _cut(text, name)))
         skills = [skill for path in self._skill_files() if (skill := _skill(path)) is not None]
         return WorkspaceText(tuple(files), tuple(skills))
 
 
-def _read_text(path: Path) -> str:
-    return path.read_text(encoding="utf-8", errors="replace")
+def _read_text(path: Path) -> str | None:
+    """Return a file's text; None, and a line in the log, where it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        logger.warning("%s cannot be read and is left out: %s", path, error.strerror)
+        return None
 
 
 def _cut(text: str, name: str) -> str:
@@ -114,11 +119,11 @@ def _skill(path: Path) -> Skill | None:
     """Read a skill's front matter; a broken one is reported and left out."""
     import yaml
 
-    head, _, rest = _read_text(path).lstrip("\ufeff").partition("\n")
+    head, _, rest = (_read_text(path) or "").lstrip("\ufeff").partition("\n")
     matter, closed, _ = rest.partition("\n---")
     try:
         fields: Any = yaml.safe_load(matter) if head.strip() == "---" and closed else None
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError, RecursionError):
         fields = None
     name = fields.get("name") if isinstance(fields, dict) else None
     description = fields.get("description") if isinstance(fields, dict) else None

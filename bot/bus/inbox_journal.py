@@ -48,8 +48,8 @@ class InboxJournal:
     async def settled(self, key: Key) -> None:
         """Wait until the file is not being compacted, and this message is not being written."""
         await self._compact_if_large()
-        if (written := self._writing.get(key)) is not None:
-            await written.wait()
+        while (busy := self._compacted or self._writing.get(key)) is not None:
+            await busy.wait()
 
     async def accept(self, record: Record) -> None:
         """Make a message durable; it is pending and known from the call on.
@@ -97,9 +97,7 @@ class InboxJournal:
 
     async def _compact_if_large(self) -> None:
         """Rewrite a file that has grown; messages that arrive meanwhile wait."""
-        if self._compacted is not None:
-            await self._compacted.wait()
-        if self._file.size < self._compact_at:
+        if self._compacted is not None or self._file.size < self._compact_at:
             return
         self._compacted = anyio.Event()
         try:
@@ -115,12 +113,13 @@ class InboxJournal:
         data = await anyio.to_thread.run_sync(_encode, *self._snapshot())
         try:
             await anyio.to_thread.run_sync(replace_file, self._path, data)
+            fresh = self._open()
         except OSError:
             logger.exception("the inbox journal could not be compacted; it goes on as it is")
             self._done = done + self._done
         else:
             self._file.close()
-            self._file = self._open()
+            self._file = fresh
         self._compact_at = self._file.size + _COMPACT_BYTES
 
     def _open(self) -> AppendFile:

@@ -18,6 +18,7 @@ from typing import Any
 
 from bot.bus.messages import Address, Inbound, Sender
 from bot.clock import iso
+from bot.errors import InvalidInbound
 
 Key = tuple[str, str]
 """A session's key and a platform's message id."""
@@ -57,7 +58,7 @@ class JournalState:
         """Take one line in. Never raises."""
         try:
             self._apply(json.loads(raw))
-        except (ValueError, KeyError, TypeError, RecursionError, AttributeError):
+        except (InvalidInbound, ValueError, KeyError, TypeError, RecursionError, AttributeError):
             self.damaged += 1
 
     def _apply(self, line: dict[str, Any]) -> None:

@@ -17,10 +17,14 @@ import anyio
 
 from bot.bus.inbox_journal import InboxJournal
 from bot.bus.journal import Record
-from bot.bus.messages import Accepted, DeliveryReport, Inbound, Outbound
+from bot.bus.messages import Accepted, Answer, DeliveryReport, Inbound, Outbound
 from bot.bus.outbox import Outbox
 from bot.clock import Clock, SystemClock
 from bot.errors import BusClosed, BusError, SessionFull
+
+_RESERVE = 10
+# A holder has at most one report in hand and one on the way to it.
+_HELD_REPORTS = 2
 
 
 @dataclass(slots=True, eq=False)
@@ -29,6 +33,7 @@ class _Session:
 
     waiting: deque[LocalDelivery | DeliveryReport] = field(default_factory=deque)
     taken: OrderedDict[int, LocalDelivery] = field(default_factory=OrderedDict)
+    reports: deque[DeliveryReport] = field(default_factory=lambda: deque(maxlen=_HELD_REPORTS))
     held: bool = False
     arrived: anyio.Event = field(default_factory=anyio.Event)
 
@@ -78,11 +83,13 @@ class LocalInbox:
         item = self._queue.waiting.popleft()
         if isinstance(item, LocalDelivery):
             self._queue.taken[item.record.seq] = item
+        else:
+            self._queue.reports.append(item)
         return item
 
-    def release(self) -> None:
+    def release(self, *, failed: bool = False) -> None:
         """Give the session up."""
-        self._bus.give_back(self.session)
+        self._bus.give_back(self.session, failed=failed)
 
 
 class LocalBus:
@@ -108,6 +115,7 @@ class LocalBus:
         self._outboxes: dict[str, Outbox] = {}
         self._counts: Counter[str] = Counter()
         self._drained = anyio.Event()
+        self._on_their_way: set[str] = set()
         self._closed = False
         for record in self._journal.state.pending.values():
             self._counts[record.inbound.session] += 1
@@ -138,6 +146,7 @@ class LocalBus:
 
     def report(self, report: DeliveryReport) -> None:
         """Hand a channel's word on an answer to its session."""
+        self._on_their_way.discard(report.answer)
         self._enqueue(report.session, report)
 
     # Workers' side.
@@ -153,7 +162,11 @@ class LocalBus:
         return LocalInbox(self, session, queue)
 
     async def send(self, outbound: Outbound) -> None:
-        """Hand something to its channel."""
+        """Hand something to its channel; an answer on its way already is not sent again."""
+        if isinstance(outbound, Answer):
+            if outbound.id in self._on_their_way:
+                return
+            self._on_their_way.add(outbound.id)
         self._outboxes.setdefault(outbound.address.channel, Outbox()).put(outbound)
 
     def done(self, record: Record) -> None:
@@ -166,7 +179,7 @@ class LocalBus:
         if not self._journal.state.pending:
             self._drained.set()
 
-    def give_back(self, session: str) -> None:
+    def give_back(self, session: str, *, failed: bool) -> None:
         """Take a session from its holder; what is not done with waits again, in order."""
         queue = self._sessions[session]
         queue.held = False
@@ -174,6 +187,10 @@ class LocalBus:
             delivery.redelivered = True
             queue.waiting.appendleft(delivery)
         queue.taken.clear()
+        if failed:
+            # Whether the holder got to these is not known; a report does no harm twice.
+            queue.waiting.extendleft(reversed(queue.reports))
+        queue.reports.clear()
         if queue.waiting:
             self._make_ready(session)
         else:
@@ -205,7 +222,9 @@ class LocalBus:
         if self._closed:
             raise BusClosed("tapebot is stopping")
         waiting = self._counts[inbound.session]
-        if waiting >= self._limit:
+        # Commands have a reserve, so that a person can still stop what fills the session.
+        reserve = _RESERVE if inbound.text.startswith("/") else 0
+        if waiting >= self._limit + reserve:
             raise SessionFull(
                 f"{waiting} messages already wait here, which is the most allowed: "
                 "this one was not taken, please send it again later"

@@ -6,7 +6,8 @@ Guarantees of every implementation:
 - Within a session, messages are delivered in the order in which they were accepted.
 - A session's inbox has at most one holder at a time.
 - A message whose platform id was accepted before is not delivered again.
-- Every queue is bounded: a full session refuses (``SessionFull``), partials are coalesced.
+- Every queue is bounded: a full session refuses (``SessionFull``), though it takes some commands
+  more, and partials are coalesced.
 """
 
 from __future__ import annotations
@@ -56,8 +57,12 @@ class SessionInbox(Protocol):
         """Return the next one if there is one."""
         ...
 
-    def release(self) -> None:
-        """Give the session up; messages not acknowledged are delivered to the next holder."""
+    def release(self, *, failed: bool = False) -> None:
+        """Give the session up; messages not acknowledged are delivered to the next holder.
+
+        Args:
+            failed: The holder broke down: reports that it may not have got to come again, too.
+        """
         ...
 
 
@@ -98,7 +103,10 @@ class Bus(Protocol):
         ...
 
     async def send(self, outbound: Outbound) -> None:
-        """Hand something to its channel; returns at once."""
+        """Hand something to its channel; returns at once.
+
+        An answer whose id is on its way already is not sent again.
+        """
         ...
 
     async def drain(self) -> None:

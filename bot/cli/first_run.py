@@ -6,10 +6,10 @@ has agreed.
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import sys
-import urllib.error
 import urllib.request
 
 from bot.files import private_directory, replace_file
@@ -43,7 +43,10 @@ def offer_model(settings: Settings) -> Settings:
     why, name = found
     private_directory(settings.home)
     print(f"{why}. Answers would come from {name}; what you say would be sent there.")
-    reply = input("Use it? [y/N, or another model's name] ").strip()
+    try:
+        reply = input("Use it? [y/N, or another model's name] ").strip()
+    except EOFError:
+        reply = ""
     if reply.lower() in ("", "n", "no"):
         replace_file(asked, b"")
         print("The offline responder answers. Set TAPEBOT_MODEL to change that.")
@@ -51,7 +54,7 @@ def offer_model(settings: Settings) -> Settings:
     chosen = name if reply.lower() in ("y", "yes") else reply
     checked = load_settings(model=chosen)
     line = f"model = {json.dumps(chosen)}\n"
-    config = settings.home / "tapebot.toml"
+    config = settings.config or settings.home / "tapebot.toml"
     before = config.read_bytes() if config.exists() else b""
     replace_file(config, line.encode() + before)
     print(f"Kept in {config}.")
@@ -66,7 +69,7 @@ def _found() -> tuple[str, str] | None:
     try:
         with urllib.request.urlopen(f"{OLLAMA}/api/tags", timeout=0.3) as response:  # noqa: S310  # loopback
             models = json.load(response).get("models", [])
-    except (OSError, ValueError, urllib.error.URLError):
+    except (OSError, ValueError, http.client.HTTPException):
         return None
     names = [model.get("name") for model in models if isinstance(model, dict)]
     return (f"Ollama runs here with {names[0]}", f"ollama_chat/{names[0]}") if names else None

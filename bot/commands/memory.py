@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 
 from bot.commands.parser import nearest
 from bot.commands.registry import Command, CommandContext, CommandReply
 from bot.memory.asks import as_line, with_line
 from bot.memory.guards import MAX_BYTES
-from bot.memory.snapshot import HISTORY, MemorySnapshot, ZoneFold
+from bot.memory.snapshot import HISTORY, MemorySnapshot
+from bot.memory.versions import UNDONE, zones_back
 from bot.tape.entries import TapeEntry, event
 
-UNDONE = "memory.undone"
 _SCANNED = 20_000
 _LISTED = 10
 
@@ -51,6 +52,7 @@ async def _add(text: str, context: CommandContext) -> CommandReply:
     line = as_line(text)
     if line is None:
         return CommandReply("What shall I add? For example: `/memory add I prefer tea`.")
+    version = context.zone.read().version
     full = len(with_line(context.zone.read().long_term, line).encode("utf-8", "replace"))
     if full > MAX_BYTES:
         return CommandReply(f"Memory is full ({MAX_BYTES} bytes). Remove something first.")
@@ -59,9 +61,15 @@ async def _add(text: str, context: CommandContext) -> CommandReply:
         changed = with_line(snapshot.long_term, line)
         return snapshot if changed == snapshot.long_term else snapshot.with_long_term(changed)
 
-    return CommandReply(
-        lambda snapshot: f"Added to memory (version {snapshot.version}): {line}", change
-    )
+    def told(snapshot: MemorySnapshot) -> str:
+        known = snapshot.version == version
+        return (
+            f"I have that already: {line}"
+            if known
+            else (f"Added to memory (version {snapshot.version}): {line}")
+        )
+
+    return CommandReply(told, change)
 
 
 async def _undo(_: str, context: CommandContext) -> CommandReply:
@@ -88,45 +96,20 @@ async def _earlier_version(context: CommandContext) -> MemorySnapshot | None:
     """Return the newest earlier zone that says something else; repeated undos go further back."""
     current = context.zone.read()
     ceiling = current.version
-    scanned = 0
-    inside: list[TapeEntry] = []
-    async for entry in context.tape.read_back():
-        scanned += 1
-        if scanned > _SCANNED:
-            break
-        if entry.name == UNDONE and entry.data.get("version") == ceiling:
-            to = entry.data.get("to")
-            ceiling = to if type(to) is int else ceiling
-        inside.append(entry)
-        if entry.kind == "anchor" and entry.name == "memory/open":
-            fold = ZoneFold()
-            for one in reversed(inside):
-                fold.apply(one)
-            inside = []
-            found = fold.snapshot
-            if 0 < found.version < ceiling and (found.long_term, found.dailies) != (
-                current.long_term,
-                current.dailies,
-            ):
+    async with aclosing(zones_back(context.tape)) as zones:
+        async for zone in zones:
+            found = zone.snapshot
+            if found.version == ceiling and zone.restores is not None:
+                ceiling = zone.restores
+            differs = (found.long_term, found.dailies) != (current.long_term, current.dailies)
+            if found.version < ceiling and differs:
                 return found
-        elif entry.kind == "anchor" and entry.name == "memory/seal":
-            inside = [entry]
     return None
 
 
 async def _export(_: str, context: CommandContext) -> CommandReply:
-    path = await export(context)
+    path = await context.zone.export(context.exports)
     return CommandReply(f"Exported to `{path}`.\n\n{context.zone.read().long_term}".strip())
-
-
-async def export(context: CommandContext) -> str:
-    """Write memory to a file of its own; return its path."""
-    safe = "".join(char if char.isalnum() else "_" for char in context.tape.name)[:80]
-    moment = context.zone.now().strftime("%Y%m%dT%H%M%S")
-    version = context.zone.read().version
-    path = context.exports / f"{safe}.{moment}.v{version}.md"
-    await context.zone.export(path)
-    return str(path)
 
 
 async def _clear(arguments: str, context: CommandContext) -> CommandReply:
@@ -136,10 +119,10 @@ async def _clear(arguments: str, context: CommandContext) -> CommandReply:
             f"This clears all {size} lines of long-term memory and the daily notes of this chat. "
             "To go on, send `/memory clear yes`."
         )
-    path = await export(context)
+    path = await context.zone.export(context.exports)
     return CommandReply(
         f"Memory is cleared. A copy is in `{path}`; `/memory undo` brings it back.",
-        lambda snapshot: snapshot.cleared(),
+        lambda snapshot: snapshot.emptied(),
     )
 
 

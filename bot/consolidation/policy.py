@@ -53,8 +53,10 @@ class Policy:
 
     def _prompt_outgrown(self, fold: SessionFold) -> bool:
         """True where the prompt is near its bound and history, not what is fixed, makes it so."""
+        counted = fold.turns.last_prompt_tokens
+        fixed = max(0, counted - fold.window.tokens)
         weighty = fold.window.unconsolidated_tokens * 4 >= self.tokens
-        return weighty and fold.turns.last_prompt_tokens >= self.prompt_tokens
+        return weighty and counted >= self.prompt_tokens and fixed * 2 < self.prompt_tokens
 
 
 def _left_behind(fold: SessionFold) -> int | None:
@@ -64,11 +66,13 @@ def _left_behind(fold: SessionFold) -> int | None:
         return None
     keep = boundary.data.get("keep_from")
     first_kept = keep if type(keep) is int else boundary.id
+    if window.cut > first_kept:
+        return None
     in_view = sum(
         entry.kind == "message" and entry.id >= first_kept
         for entry in [*window.entries, *window.queued.values()]
     )
-    if window.cut > first_kept or window.unconsolidated <= in_view:
+    if window.unconsolidated <= in_view:
         return None
     return first_kept - 1 if first_kept - 1 > window.cursor else None
 

@@ -23,8 +23,8 @@ from bot.consolidation.prompts import (
 from bot.errors import ConsolidationFailed, MemoryRefused
 from bot.llm.base import Model, ModelReply, ModelRequest, Usage
 from bot.memory.fold import SessionFold
-from bot.memory.guards import check_rewrite, merge_concurrent
-from bot.memory.snapshot import HISTORY, MemorySnapshot
+from bot.memory.guards import check_rewrite, merge_concurrent, says_nothing
+from bot.memory.snapshot import HISTORY, MemorySnapshot, ZoneFold
 from bot.memory.transcript import local_time, transcript
 from bot.memory.window import begins_turn, entry_tokens
 from bot.memory.zone import MemoryZone
@@ -51,6 +51,7 @@ class Consolidation:
         since: Local time of the first thing said in the range.
         until: Of the last.
         usage: Of the call.
+        cleared: When memory had last been cleared, as an entry id.
     """
 
     range: Range
@@ -62,10 +63,11 @@ class Consolidation:
     since: str
     until: str
     usage: Usage
+    cleared: int = 0
 
 
 async def consolidate(
-    model: Model, tape: TapeService, wanted: Range, long_term: str, *, portion_tokens: int
+    model: Model, tape: TapeService, wanted: Range, zone: ZoneFold, *, portion_tokens: int
 ) -> Consolidation:
     """Consolidate a range, or as much of its beginning as fits the model.
 
@@ -73,7 +75,7 @@ async def consolidate(
         model: Does it.
         tape: Where the range is read.
         wanted: The range.
-        long_term: Current long-term memory.
+        zone: The current memory. What was said before it was cleared is not learned again.
         portion_tokens: How much conversation fits one request.
 
     Raises:
@@ -82,7 +84,8 @@ async def consolidate(
     """
     entries = _portion(await tape.read_entries(wanted.first, wanted.last), portion_tokens)
     covered = Range(wanted.first, entries[-1].id if entries else wanted.last)
-    lines = transcript(entries)
+    long_term, cleared = zone.snapshot.long_term, zone.cleared
+    lines = transcript(entry for entry in entries if entry.id > cleared)
     spoken = [entry for entry in entries if entry.kind in _SPOKEN]
     since = local_time(spoken[0]) if spoken else "?"
     until = local_time(spoken[-1]) if spoken else "?"
@@ -92,7 +95,7 @@ async def consolidate(
         if not _DATED.match(history):
             history = f"[{since}] {history}"
     else:
-        history, update, usage = f"[{since}] Nothing was said.", long_term, Usage()
+        history, update, usage = f"[{since}] Nothing that was to be kept.", long_term, Usage()
     return Consolidation(
         range=covered,
         history=history,
@@ -103,20 +106,24 @@ async def consolidate(
         since=since,
         until=until,
         usage=usage,
+        cleared=cleared,
     )
 
 
 async def record(zone: MemoryZone, fold: SessionFold, result: Consolidation) -> bool:
     """Write history, zone and cursor as one append; False where the range was done already."""
-    if result.range.first != fold.window.cursor + 1:
-        logger.info("a consolidation of entries %s came too late; dropped", result.range)
-        return False
+    wanted = result.range.first
 
     def change(snapshot: MemorySnapshot) -> MemorySnapshot:
+        if wanted != fold.window.cursor + 1 or fold.zone.cleared != result.cleared:
+            return snapshot
         text = merge_concurrent(result.base, snapshot.long_term, result.update)
         return snapshot if text == snapshot.long_term else snapshot.with_long_term(text)
 
     def compose(fresh: MemorySnapshot, zone_part: list[TapeEntry], version: int) -> list[TapeEntry]:
+        if wanted != fold.window.cursor + 1:
+            logger.info("a consolidation of entries %s came too late; dropped", result.range)
+            return []
         history = event(
             HISTORY,
             {
@@ -136,8 +143,9 @@ async def record(zone: MemoryZone, fold: SessionFold, result: Consolidation) -> 
         }
         return [history, *zone_part, anchor(MEMORY_CONSOLIDATED, state)]
 
+    cursor = fold.window.cursor
     await zone.edit(change, compose)
-    return True
+    return cursor != fold.window.cursor
 
 
 async def _ask(model: Model, long_term: str, lines: list[str]) -> tuple[SaveMemory, Usage]:
@@ -154,6 +162,8 @@ async def _ask(model: Model, long_term: str, lines: list[str]) -> tuple[SaveMemo
     reply = await model.complete(request)
     try:
         answer = _read(reply, by_grammar=by_grammar)
+        if not long_term and says_nothing(answer.memory_update):
+            return answer.model_copy(update={"memory_update": ""}), reply.usage
         check_rewrite(long_term, answer.memory_update, answer.removed)
     except MemoryRefused as error:
         text = f"its memory update was refused: {error}"

@@ -3,7 +3,8 @@
 Rule 1: applying the same entries in the same order gives the same state, whoever does it.
 Rule 2: ``pointers`` is a shortcut, never the truth: a fold over the whole tape gives the same.
 Rule 3: the memory block in the prompt is the zone as it was at the last boundary or consolidation
-    (``frozen``), so that the prompt's prefix stays the same in between.
+    (``frozen``), so that the prompt's prefix stays the same in between. What was cleared leaves
+    the prompt at once.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class Pointers(BaseModel):
         failure: Id of the last failed consolidation's event, 0 where it was mended since.
         zone: Ids of the zone's open and seal.
         frozen: The same of the zone that is in the prompt.
+        cleared: Id of the seal that last emptied memory, 0 where there was none.
         window: ``cut``, ``reads_from``, unconsolidated messages, their tokens.
         usage: Totals.
         turns: Turns ended.
@@ -40,7 +42,7 @@ class Pointers(BaseModel):
         prompt_tokens: What the provider counted in the last turn's prompt.
         open: The open turn.
         unsettled: Messages not yet listed in a ``turn.end``.
-        undelivered: Turn, entry and reply-to of answers without a receipt.
+        undelivered: Turn, entry, reply-to and inbound of answers without a receipt.
     """
 
     model_config = ConfigDict(frozen=True, strict=True)
@@ -52,6 +54,7 @@ class Pointers(BaseModel):
     failure: int
     zone: list[int]
     frozen: list[int]
+    cleared: int
     window: list[int]
     usage: dict[str, Any]
     turns: int
@@ -91,6 +94,7 @@ class SessionFold:
         """Take one entry in."""
         self.window.apply(entry)
         self.turns.apply(entry)
+        cleared = self.zone.cleared
         self.zone.apply(entry)
         if entry.is_boundary:
             self.boundary = entry
@@ -102,6 +106,8 @@ class SessionFold:
             self._freeze()
         elif entry.kind == "event" and entry.name == CONSOLIDATION_FAILED:
             self.failure = entry
+        elif self.zone.cleared != cleared:
+            self._freeze()
         self.version = entry.id
 
     def _freeze(self) -> None:
@@ -118,6 +124,7 @@ class SessionFold:
             "failure": self.failure.id if self.failure else 0,
             "zone": list(self.zone.span or ()),
             "frozen": list(self.frozen_span or ()),
+            "cleared": self.zone.cleared,
             "window": [
                 mark.cut,
                 mark.reads_from,
@@ -135,7 +142,8 @@ class SessionFold:
             pointers["unsettled"] = dict(turns.unsettled)
         if turns.undelivered:
             pointers["undelivered"] = [
-                [one.turn, one.entry, one.reply_to] for one in turns.undelivered.values()
+                [one.turn, one.entry, one.reply_to, list(one.inbound)]
+                for one in turns.undelivered.values()
             ]
         return pointers
 
@@ -156,6 +164,7 @@ class SessionFold:
         self.consolidated = found[pointers.consolidated] if pointers.consolidated else None
         self.failure = found[pointers.failure] if pointers.failure else None
         self.zone = _zone(pointers.zone, found)
+        self.zone.cleared = pointers.cleared
         frozen = _zone(pointers.frozen, found)
         self.frozen, self.frozen_span = frozen.snapshot, frozen.span
         viewed = [found[i] for i in sorted(found) if reads_from <= i <= pointers.at]
@@ -165,8 +174,8 @@ class SessionFold:
             open=OpenTurn(**{**opened, "spent": usage_from(opened["spent"])}) if opened else None,
             unsettled=dict(pointers.unsettled),
             undelivered={
-                turn: Undelivered(turn, _said(found[entry]), entry, reply_to)
-                for turn, entry, reply_to in pointers.undelivered
+                turn: Undelivered(turn, _said(found[entry]), entry, reply_to, tuple(inbound))
+                for turn, entry, reply_to, inbound in pointers.undelivered
             },
             usage=usage_from(pointers.usage) if pointers.usage else Usage(),
             turns=pointers.turns,

@@ -17,7 +17,7 @@ MAX_BYTES = 8_192
 """Hard bound; 4 KB is recommended."""
 
 _NOTHING = re.compile(
-    r"[\W_]*(nothing|none|empty|null|n/?a|no (change|update|memor(y|ies))s?|unchanged)"
+    r"[\W_]*(nothing( new)?|none|empty|null|n/?a|no (change|update|memor(y|ies))s?|unchanged)"
     r"( (to|was|is) (save|remember|add|saved|added|new|report))?( yet)?[\W_]*",
     re.IGNORECASE,
 )
@@ -40,18 +40,16 @@ def check_rewrite(old: str, new: str, removed: Sequence[str] = ()) -> None:
     Raises:
         MemoryRefused: The text says which rule was broken and what to do.
     """
-    if _NOTHING.fullmatch(new.strip()):
+    if says_nothing(new):
         raise MemoryRefused(
             f"{new.strip()[:40]!r} is not memory: give the whole text, with all existing facts"
         )
     size = len(new.encode("utf-8", "backslashreplace"))
     if size > MAX_BYTES:
         raise MemoryRefused(f"{size} bytes is too long: at most {MAX_BYTES}, better under 4096")
-    kept = set(lines_of(new))
     named = set(lines_of("\n".join(removed)))
     before = lines_of(old)
-    lost = [line for line in before if line not in kept and not _survives(line, kept)]
-    unnamed = [line for line in lost if line not in named]
+    unnamed = [line for line in _lost(before, lines_of(new)) if line not in named]
     if len(unnamed) * 3 > len(before):
         raise MemoryRefused(
             f"this would drop {len(unnamed)} of {len(before)} facts, for example "
@@ -92,11 +90,31 @@ def check_date(day: str | None, today: date, retention_days: int) -> str:
     return parsed.isoformat()
 
 
-def _survives(line: str, kept: set[str]) -> bool:
-    """True where a kept line says the same in other words: most of the words are in it."""
+def says_nothing(text: str) -> bool:
+    """True for "(nothing)", "none", "no changes" and the like: words for no memory at all."""
+    return _NOTHING.fullmatch(text.strip()) is not None
+
+
+def _lost(before: Sequence[str], after: Sequence[str]) -> list[str]:
+    """Return the lines that no line of the new text stands for; each stands for one at most."""
+    left = list(after)
+    changed = []
+    for line in before:
+        if line in left:
+            left.remove(line)
+        else:
+            changed.append(line)
+    lost = []
+    for line in changed:
+        heir = next((other for other in left if _reworded(line, other)), None)
+        if heir is None:
+            lost.append(line)
+        else:
+            left.remove(heir)
+    return lost
+
+
+def _reworded(line: str, other: str) -> bool:
+    """True where most words of a line are in the other."""
     words = set(re.findall(r"\w+", line.lower()))
-    if not words:
-        return True
-    return any(
-        len(words & set(re.findall(r"\w+", other.lower()))) * 3 >= len(words) * 2 for other in kept
-    )
+    return len(words & set(re.findall(r"\w+", other.lower()))) * 3 >= len(words) * 2

@@ -52,7 +52,7 @@ async def _named(tape: TapeService, pointers: Pointers) -> dict[int, TapeEntry]:
     spans += [(span[0], span[1]) for span in (pointers.zone, pointers.frozen) if span]
     single = (pointers.boundary, pointers.consolidated, pointers.failure)
     spans += [(one, one) for one in single if one]
-    spans += [(entry, entry) for _, entry, _ in pointers.undelivered]
+    spans += [(entry, entry) for _, entry, _, _ in pointers.undelivered]
     found: dict[int, TapeEntry] = {}
     for first, last in spans:
         if not all(i in found for i in range(first, last + 1)):

@@ -19,7 +19,7 @@ import anyio.to_thread
 
 from bot.memory.guards import lines_of
 from bot.memory.snapshot import HISTORY, MemorySnapshot
-from bot.memory.transcript import said_at, sender_name
+from bot.memory.transcript import recorded_at, said_at, speaker
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 
@@ -27,6 +27,7 @@ SCANNED = 5_000
 """How many entries back a recall looks."""
 
 _SHOWN = 400
+_OWN_NAMES = frozenset({"memory", "note", "history", "tapebot"})
 _COMMON = frozenset(
     "a about am an and any are as at be been but by can could did do does for from had has have he "
     "her him his how i if in is it its just me my no not of on or our out she so some tell than "
@@ -93,10 +94,10 @@ async def recall(
     scanned = 0
     async for entry in tape.read_back():
         scanned += 1
-        moment = said_at(entry)
-        if scanned > SCANNED or (moment is not None and moment < since):
+        recorded = recorded_at(entry)
+        if scanned > SCANNED or (recorded is not None and recorded < since):
             break
-        passage = _from_entry(entry, moment, timezone)
+        passage = _from_entry(entry, said_at(entry), timezone)
         if passage is not None:
             found.append(passage)
     if query is None or not query.strip():
@@ -169,7 +170,9 @@ def _from_entry(
     text = str(entry.payload.get("content", ""))
     if not text.strip():
         return None
-    who = "tapebot" if entry.payload.get("role") == "assistant" else sender_name(entry)
+    who = "tapebot" if entry.payload.get("role") == "assistant" else speaker(entry)
+    if entry.payload.get("role") != "assistant" and who.lower() in _OWN_NAMES:
+        who = f"user {who}"
     return Passage(when.strftime("%Y-%m-%d %H:%M") if when else "", who, text, entry.id, 0.0)
 
 

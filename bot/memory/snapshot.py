@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from typing import Any
 
+from bot.errors import MemoryRefused
+from bot.memory.escaping import escape_tags
 from bot.tape.entries import MEMORY_OPEN, MEMORY_SEAL, TapeEntry, anchor, event
 
 LONG_TERM = "memory.long_term"
@@ -19,6 +21,10 @@ DAILY = "memory.daily"
 HISTORY = "memory.history"
 
 RECENT_DAYS = 7
+MAX_NOTE = 4_096
+"""Bytes of one day's note."""
+
+_MAX_RECENT = 8_192
 
 _HINTS = (
     "Use `memory.save` to update long-term memory, `memory.daily` to append to daily notes, and "
@@ -42,15 +48,17 @@ class MemorySnapshot:
         version: Grows by one with each edit; 0 where there is no zone yet.
         long_term: Markdown, under 4 KB by recommendation.
         dailies: One note a day at most, oldest first.
+        cleared: A person asked for it to be emptied: what was said before is not learned again.
     """
 
     version: int = 0
     long_term: str = ""
     dailies: tuple[DailyNote, ...] = ()
+    cleared: bool = field(default=False, compare=False)
 
     def with_long_term(self, content: str) -> MemorySnapshot:
         """Return the next version with this long-term memory."""
-        return replace(self, version=self.version + 1, long_term=content.strip())
+        return MemorySnapshot(self.version + 1, content.strip(), self.dailies)
 
     def with_daily(self, day: str, content: str) -> MemorySnapshot:
         """Return the next version with this appended to the day's note."""
@@ -58,22 +66,22 @@ class MemorySnapshot:
         before = notes.get(day)
         notes[day] = f"{before}\n{content.strip()}" if before else content.strip()
         dailies = tuple(DailyNote(key, notes[key]) for key in sorted(notes))
-        return replace(self, version=self.version + 1, dailies=dailies)
+        return MemorySnapshot(self.version + 1, self.long_term, dailies)
 
     def pruned(self, today: date, retention_days: int) -> MemorySnapshot:
         """Return it without notes older than the retention, the version unchanged."""
         oldest = (today - timedelta(days=retention_days)).isoformat()
         return replace(self, dailies=tuple(n for n in self.dailies if n.date >= oldest))
 
-    def cleared(self) -> MemorySnapshot:
-        """Return the next version, empty."""
-        return MemorySnapshot(self.version + 1)
+    def emptied(self) -> MemorySnapshot:
+        """Return the next version, cleared."""
+        return MemorySnapshot(self.version + 1, cleared=True)
 
 
 def zone_entries(snapshot: MemorySnapshot, now: str) -> list[TapeEntry]:
     """Return the zone's entries, to be appended as one write; ``now`` is ISO 8601."""
-    state = {"version": snapshot.version}
-    entries = [anchor(MEMORY_OPEN, state)]
+    state: dict[str, Any] = {"version": snapshot.version}
+    entries = [anchor(MEMORY_OPEN, {**state, "cleared": True} if snapshot.cleared else state)]
     if snapshot.long_term:
         entries.append(event(LONG_TERM, {"content": snapshot.long_term, "updated_at": now}))
     entries += [
@@ -91,11 +99,13 @@ class ZoneFold:
         snapshot: The current zone.
         span: Ids of its open and seal anchors; None where there is no zone.
         saved_at: When it was sealed, ISO 8601 in UTC.
+        cleared: Id of the seal of the last zone that was cleared, 0 where there was none.
     """
 
     snapshot: MemorySnapshot = field(default_factory=MemorySnapshot)
     span: tuple[int, int] | None = None
     saved_at: str = ""
+    cleared: int = 0
     _open: TapeEntry | None = None
     _inside: list[TapeEntry] = field(default_factory=list)
 
@@ -116,6 +126,8 @@ class ZoneFold:
         version = _version(seal)
         if version != _version(opened) or version < max(1, self.snapshot.version):
             return False
+        if opened.data.get("cleared") is True:
+            self.cleared = seal.id
         self.snapshot = _parse(self._inside, version)
         self.span = (opened.id, seal.id)
         self.saved_at = str(seal.meta.get("ts", ""))
@@ -141,10 +153,22 @@ def render_context(snapshot: MemorySnapshot, today: date, *, hints: bool = True)
         parts.append(f"## Today's Notes\n{todays[0].content}")
     if recent:
         notes = "\n\n".join(f"### {note.date}\n{note.content}" for note in reversed(recent))
-        parts.append(f"## Recent Notes\n{notes}")
-    # Memory may quote anything that was said; it must not be able to end the block.
-    body = "\n\n".join(parts).replace("</memory>", "< /memory>")
+        cut = "\n… (older notes are left out; memory.recall finds them)"
+        parts.append(f"## Recent Notes\n{notes[:_MAX_RECENT]}{cut * (len(notes) > _MAX_RECENT)}")
+    body = escape_tags("\n\n".join(parts))
     return f"<memory>\n{body}\n</memory>"
+
+
+def check_note(snapshot: MemorySnapshot, day: str) -> MemorySnapshot:
+    """Return the snapshot if the day's note keeps its bound.
+
+    Raises:
+        MemoryRefused: It does not.
+    """
+    note = next((note for note in snapshot.dailies if note.date == day), None)
+    if note is not None and len(note.content.encode("utf-8", "backslashreplace")) > MAX_NOTE:
+        raise MemoryRefused(f"the notes of {day} would pass {MAX_NOTE} bytes: keep them short")
+    return snapshot
 
 
 def _version(entry: TapeEntry) -> int:

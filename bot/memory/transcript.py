@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from bot.memory.escaping import escape_speech
 from bot.tape.entries import TapeEntry
 
 _LONGEST = 4_000
+_MARKS = re.compile(r"[\[\]()<>:\x00-\x1f]")
 
 
 def said_at(entry: TapeEntry) -> datetime | None:
     """Return when an entry was said, by the platform's clock where it has one; aware."""
-    try:
-        moment = datetime.fromisoformat(str(entry.meta.get("sent") or entry.meta.get("ts")))
-    except ValueError:
-        return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return _moment(entry.meta.get("sent") or entry.meta.get("ts"))
+
+
+def recorded_at(entry: TapeEntry) -> datetime | None:
+    """Return when an entry came to the tape, by this machine's clock; aware."""
+    return _moment(entry.meta.get("ts"))
 
 
 def local_time(entry: TapeEntry, timezone: tzinfo | None = None) -> str:
@@ -28,15 +32,18 @@ def local_time(entry: TapeEntry, timezone: tzinfo | None = None) -> str:
         return "?"
     named = entry.meta.get("tz")
     zone = _zone(named) if isinstance(named, str) else timezone
-    return moment.astimezone(zone or UTC).strftime("%Y-%m-%d %H:%M")
+    try:
+        return moment.astimezone(zone or UTC).strftime("%Y-%m-%d %H:%M")
+    except OverflowError:
+        return "?"
 
 
 def sender_name(entry: TapeEntry) -> str:
-    """Return the name shown of who wrote a message, on one line, without brackets."""
+    """Return the name shown of who wrote a message: one line, no sign that marks a speaker."""
     sender = entry.meta.get("sender")
     name = sender.get("name") if isinstance(sender, dict) else None
-    clean = " ".join(str(name or "user").replace("[", "(").replace("]", ")").split())
-    return clean[:64] or "user"
+    plain = " ".join(_MARKS.sub(" ", str(name or "user")).split())
+    return plain[:64] or "user"
 
 
 def speaker(entry: TapeEntry) -> str:
@@ -50,8 +57,8 @@ def speaker(entry: TapeEntry) -> str:
 def transcript(entries: Iterable[TapeEntry], timezone: tzinfo | None = None) -> list[str]:
     """Return what was said as ``[YYYY-MM-DD HH:MM] USER (name): text``, one item a message.
 
-    Tool results and quoted text are marked as what they are; further lines of a message are
-    indented, so that no text can pass for another speaker's line.
+    Tool results are left out and quoted text is marked; further lines of a message are indented,
+    so that no text can pass for another speaker's line.
     """
     lines = []
     for entry in entries:
@@ -65,12 +72,20 @@ def transcript(entries: Iterable[TapeEntry], timezone: tzinfo | None = None) -> 
             who = f"ASSISTANT [tools: {names}]"
         else:
             continue
-        quote = entry.meta.get("quote")
-        if isinstance(quote, str) and quote.strip():
-            text += f"\n[quoted, not the user's words: {quote.strip()}]"
+        text = _cut(escape_speech(text)) + quoted(entry)
         if text:
-            lines.append(f"[{local_time(entry, timezone)}] {who}: {_indent(text)}")
+            spaced = "\n  ".join(text.splitlines())
+            lines.append(f"[{local_time(entry, timezone)}] {who}: {spaced}")
     return lines
+
+
+def quoted(entry: TapeEntry) -> str:
+    """Return the text that a message quotes, as a block behind it; empty where there is none."""
+    quote = entry.meta.get("quote")
+    if not isinstance(quote, str) or not quote.strip():
+        return ""
+    lines = "\n".join(f"> {line}" for line in _cut(escape_speech(quote.strip())).splitlines())
+    return f"\n<quoted>\n{lines}\n</quoted>"
 
 
 def tool_names(entry: TapeEntry) -> list[str]:
@@ -80,15 +95,23 @@ def tool_names(entry: TapeEntry) -> list[str]:
     return [str(call.get("name")) for call in listed if isinstance(call, dict)]
 
 
-def _indent(text: str) -> str:
-    if len(text) > _LONGEST:
-        text = f"{text[:_LONGEST]} … ({len(text) - _LONGEST} more characters)"
-    return "\n  ".join(text.splitlines())
+def _cut(text: str) -> str:
+    if len(text) <= _LONGEST:
+        return text
+    return f"{text[:_LONGEST]} … ({len(text) - _LONGEST} more characters)"
+
+
+def _moment(text: object) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(str(text))
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 @lru_cache(maxsize=64)
 def _zone(name: str) -> ZoneInfo | None:
     try:
         return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError):
+    except (ZoneInfoNotFoundError, ValueError, OSError):
         return None

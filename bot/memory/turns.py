@@ -50,6 +50,7 @@ class Undelivered:
     text: str
     entry: int
     reply_to: str | None
+    inbound: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -61,7 +62,7 @@ class TurnFold:
         unsettled: Platform ids of messages on the tape that no ``turn.end`` lists, with entry ids.
         undelivered: Answers by turn id.
         usage: Of all turns and consolidations.
-        turns: How many have ended.
+        turns: How many have ended, commands not counted.
         prompt: Hash and entry id of the last system prompt written.
         last_prompt_tokens: What the provider counted in the last turn's prompt.
     """
@@ -110,14 +111,18 @@ class TurnFold:
         turn = str(data.get("turn"))
         if self.open is not None and self.open.id == turn:
             self.open = None
-        self.turns += 1
+        self.turns += data.get("status") != "command"
         for inbound in _texts(data.get("inbound")):
             self.unsettled.pop(inbound, None)
         if data.get("answered") is True and self._said is not None:
             entry, text = self._said
             reply_to = data.get("reply_to")
             self.undelivered[turn] = Undelivered(
-                turn, text, entry, reply_to if isinstance(reply_to, str) else None
+                turn,
+                text,
+                entry,
+                reply_to if isinstance(reply_to, str) else None,
+                tuple(_texts(data.get("inbound"))),
             )
         tokens = data.get("prompt_tokens")
         if type(tokens) is int and tokens:

@@ -113,8 +113,17 @@ class WindowFold:
         if entry.name == TURN_START and entry.kind == "event":
             self._bound()
 
+    def spoken(self) -> list[TapeEntry]:
+        """Return what is in view in view order: queued messages where they joined."""
+        found: list[TapeEntry] = []
+        for entry in self.entries:
+            found += [entry] if entry.kind in _SPOKEN else self._joined(entry)
+        return found
+
     def waiting(self) -> list[TapeEntry]:
         """Return the queued messages that no turn has taken in."""
+        if not self.queued:
+            return []
         joined = {i for entry in self.entries for i in joined_ids(entry)}
         return [entry for entry_id, entry in self.queued.items() if entry_id not in joined]
 
@@ -164,6 +173,12 @@ class WindowFold:
             self.unconsolidated_tokens = max(0, self.unconsolidated_tokens - tokens)
         if through >= self.cut:
             self._drop_before(through + 1)
+        if self.cut == through + 1:
+            # All that is left is in view: count it, so that no damage is carried on for ever.
+            left = [one for one in self.spoken() if one.id > through]
+            left += [one for one in self.waiting() if one.id > through]
+            self.unconsolidated = sum(one.kind == "message" for one in left)
+            self.unconsolidated_tokens = sum(entry_tokens(one) for one in left)
 
     def _bound(self) -> None:
         if self.messages <= self.max_messages and self.tokens <= self.max_tokens:
@@ -175,9 +190,9 @@ class WindowFold:
                 place = entry.id
                 if messages * 2 <= self.max_messages and tokens * 2 <= self.max_tokens:
                     break
-            taken = [entry] if entry.kind in _SPOKEN else self._joined(entry)
-            messages -= sum(one.kind == "message" for one in taken)
-            tokens -= sum(entry_tokens(one) for one in taken)
+            for one in [entry] if entry.kind in _SPOKEN else self._joined(entry):
+                messages -= one.kind == "message"
+                tokens -= entry_tokens(one)
         if place is not None:
             self._drop_before(place)
 

@@ -10,19 +10,18 @@ import anyio
 import anyio.to_thread
 
 from bot.clock import Clock, SystemClock, iso
-from bot.errors import VersionConflict
+from bot.errors import TapeWriteError
 from bot.files import private_directory, replace_file
 from bot.memory.guards import check_date
 from bot.memory.snapshot import (
     MemorySnapshot,
     ZoneFold,
+    check_note,
     render_context,
     zone_entries,
 )
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
-
-_TRIES = 5
 
 Edit = Callable[[MemorySnapshot], MemorySnapshot]
 
@@ -33,8 +32,8 @@ Compose = Callable[[MemorySnapshot, list[TapeEntry], int], Sequence[TapeEntry]]
 class MemoryZone:
     """Reads and writes one tape's zone.
 
-    A write is a compare-and-set: it goes to the tape only if no other zone came in between, and is
-    computed anew from that one if it did.
+    A write is a compare-and-set: it is computed from the newest zone, and goes to the tape only if
+    nothing came in between.
 
     Args:
         tape: The tape; each zone is one atomic append to it.
@@ -85,7 +84,7 @@ class MemoryZone:
                 self._fold.apply(entry)
             self._loaded = True
         if self.read().version == 0:
-            await self.edit(lambda snapshot: snapshot.cleared())
+            await self.edit(lambda _: MemorySnapshot(1))
         else:
             await self.prune()
 
@@ -97,14 +96,18 @@ class MemoryZone:
         """Append to a day's note; ``date`` is ISO, today by default.
 
         Raises:
-            MemoryRefused: The date is not one, or is older than the retention.
+            MemoryRefused: The date is not one or is older than the retention, or the note is full.
         """
         day = check_date(date, self.today(), self.retention_days)
-        await self.edit(lambda snapshot: snapshot.with_daily(day, content))
+
+        def change(snapshot: MemorySnapshot) -> MemorySnapshot:
+            return check_note(snapshot.with_daily(day, content), day)
+
+        await self.edit(change)
 
     async def clear(self) -> None:
         """Empty the zone; former versions stay on the tape."""
-        await self.edit(lambda snapshot: snapshot.cleared())
+        await self.edit(lambda snapshot: snapshot.emptied())
 
     async def prune(self) -> int:
         """Drop daily notes older than the retention; return how many there were."""
@@ -125,7 +128,7 @@ class MemoryZone:
 
         Args:
             change: Gives the next snapshot from the current one, or the current one itself where
-                there is nothing to write; called again on a conflict.
+                there is nothing to write.
             compose: Gives all that is appended; by default the zone alone.
 
         Returns:
@@ -133,32 +136,56 @@ class MemoryZone:
 
         Raises:
             MemoryRefused: ``change`` turned it down; nothing was written.
-            VersionConflict: Others kept writing in between.
+            VersionConflict: Another process wrote to the tape.
         """
-        for last in (*[False] * (_TRIES - 1), True):
-            version = await self._tape.version()
+
+        def entries(version: int) -> Sequence[TapeEntry]:
             base = self.read()
             fresh = change(base)
             zone = [] if fresh is base else self.entries_for(fresh)
-            written = zone if compose is None else compose(fresh, zone, version)
-            try:
-                await self._tape.append_many(written, expect=version)
-            except VersionConflict:
-                if last:
-                    raise
-            else:
-                return self.read()
-        raise AssertionError("the last try returns or raises")
+            return zone if compose is None else compose(fresh, zone, version)
 
-    async def export(self, path: Path) -> None:
-        """Write the snapshot as Markdown to a file that only its owner can read."""
+        await self._tape.append_composed(entries)
+        return self.read()
+
+    async def reset(self, folder: Path, *, archive: bool = False) -> Path:
+        """Clear the tape's live part, its memory included; memory is exported first.
+
+        Args:
+            folder: Where the export goes.
+            archive: Seal what is cleared instead of dropping it.
+
+        Returns:
+            The export's path.
+        """
+        path = await self.export(folder)
+        empty = self.read().emptied()
+        await self._tape.reset(archive=archive, carry=self.entries_for(empty))
+        return path
+
+    async def export(self, folder: Path) -> Path:
+        """Write the snapshot as Markdown to a new file that only its owner can read.
+
+        Returns:
+            The file's path.
+
+        Raises:
+            TapeWriteError: The storage refused.
+        """
         snapshot = self.read()
+        safe = "".join(char if char.isalnum() else "_" for char in self._tape.name)[:80]
+        moment = self.now().strftime("%Y%m%dT%H%M%S")
+        path = folder / f"{safe}.{moment}.v{snapshot.version}.md"
         parts = [f"# Memory of {self._tape.name}, version {snapshot.version}\n"]
         parts.append(f"## Long-term Memory\n\n{snapshot.long_term or '(empty)'}\n")
         parts += [f"## {note.date}\n\n{note.content}\n" for note in snapshot.dailies]
-        text = "\n".join(parts)
-        await anyio.to_thread.run_sync(private_directory, path.parent)
-        await anyio.to_thread.run_sync(replace_file, path, text.encode("utf-8", "backslashreplace"))
+        data = "\n".join(parts).encode("utf-8", "backslashreplace")
+        try:
+            await anyio.to_thread.run_sync(private_directory, folder)
+            await anyio.to_thread.run_sync(replace_file, path, data)
+        except OSError as error:
+            raise TapeWriteError(f"{path} could not be written ({error.strerror})") from error
+        return path
 
 
 def _next(snapshot: MemorySnapshot) -> MemorySnapshot:

@@ -13,11 +13,11 @@ from bot.bus import Inbound
 from bot.clock import iso
 from bot.commands.parser import ParsedCommand
 from bot.memory.fold import SessionFold
-from bot.memory.snapshot import zone_entries
+from bot.memory.snapshot import HISTORY, zone_entries
 from bot.memory.transcript import transcript
 from bot.memory.zone import MemoryZone
 from bot.sessions.records import command_end, command_entry
-from bot.tape.entries import SESSION_NEW, anchor
+from bot.tape.entries import SESSION_NEW, TapeEntry, anchor
 from bot.tape.service import TapeService
 
 STARTED = "New session started."
@@ -25,6 +25,7 @@ FAILED = "Memory archival failed, session not cleared. Please try again."
 
 _QUOTED_LINES = 6
 _QUOTED_LENGTH = 200
+_MAX_SUMMARY = 3_000
 
 
 async def hand_off(
@@ -50,31 +51,50 @@ async def hand_off(
         timezone: The user's.
         consolidated: All has been consolidated; else the rest is done later.
     """
-    state: dict[str, Any] = {
-        "summary": await _summary(tape, fold, consolidated=consolidated),
-        "next_steps": [],
-        "source": [fold.boundary.id if fold.boundary else 1, fold.version],
-        "owner": "human",
-        "reason": "/new" if consolidated else "/new now",
-    }
-    await tape.archive(
-        [
+    summary = await _summary(tape, fold, consolidated=consolidated)
+
+    def carry(version: int) -> list[TapeEntry]:
+        state: dict[str, Any] = {
+            "summary": summary,
+            "next_steps": [],
+            "source": [_phase_start(fold), version],
+            "owner": "human",
+            "reason": "/new" if consolidated else "/new now",
+        }
+        return [
             *zone_entries(zone.read(), iso(zone.now())),
             anchor(SESSION_NEW, state),
             command_entry(inbound, parsed, timezone),
             *command_end(turn, inbound, STARTED, fold),
         ]
-    )
+
+    await tape.archive_composed(carry)
+
+
+def _phase_start(fold: SessionFold) -> int:
+    return fold.boundary.id if fold.boundary else 1
 
 
 async def _summary(tape: TapeService, fold: SessionFold, *, consolidated: bool) -> str:
-    """Return the newest history entry, or, where nothing was consolidated, the last words."""
+    """Return the history entries of this phase, or, where not all is in them, the last words."""
     if consolidated:
-        history = fold.consolidated.data.get("history") if fold.consolidated else None
-        if type(history) is not int:
-            return "Nothing was said before."
-        found = await tape.read_entries(history, history)
-        return str(found[0].data.get("entry", "")) if found else ""
+        return await _history(tape, _phase_start(fold)) or "Nothing was said before."
     spoken = [entry for entry in fold.window.entries if entry.kind == "message"]
     lines = [line[:_QUOTED_LENGTH] for line in transcript(spoken[-_QUOTED_LINES:])]
     return "Not consolidated yet. The last words were:\n" + "\n".join(lines) if lines else ""
+
+
+async def _history(tape: TapeService, since: int) -> str:
+    """Return the newest history entries after an id, oldest first, as many as there is room for."""
+    found: list[str] = []
+    room = _MAX_SUMMARY
+    async for entry in tape.read_back():
+        if entry.id <= since:
+            break
+        if entry.kind == "event" and entry.name == HISTORY:
+            text = str(entry.data.get("entry", ""))
+            if found and len(text) > room:
+                break
+            found.append(text[:_MAX_SUMMARY])
+            room -= len(text)
+    return "\n".join(reversed(found))

@@ -19,6 +19,7 @@ from bot.consolidation.worker import Consolidation, consolidate, record
 from bot.errors import ConsolidationFailed, ModelError
 from bot.llm.base import Model
 from bot.memory.fold import CONSOLIDATION_FAILED, SessionFold
+from bot.memory.transcript import recorded_at
 from bot.memory.zone import MemoryZone
 from bot.tape.service import TapeService
 
@@ -92,9 +93,14 @@ class Consolidator:
         if self._scope is not None or self._waiting:
             return
         due = self._policy.due(self._fold)
-        if due is not None:
-            self._scope = anyio.CancelScope()
-            tasks.start_soon(self._run, due, self._scope)
+        if due is None:
+            return
+        if (wait := self._seconds_to_wait()) > 0:
+            self._waiting = True
+            tasks.start_soon(self._retry_after, wait)
+            return
+        self._scope = anyio.CancelScope()
+        tasks.start_soon(self._run, due, self._scope)
 
     def cancel(self) -> None:
         """Give up the one that runs; its range stays open."""
@@ -102,21 +108,15 @@ class Consolidator:
             self._scope.cancel()
             self._scope = None
 
-    async def settle(self, outcome: Consolidated, tasks: TaskGroup) -> None:
-        """Write an outcome to the tape; plan the next try after a failure."""
+    async def settle(self, outcome: Consolidated) -> None:
+        """Write an outcome to the tape."""
         if outcome.result is not None:
             await record(self._zone, self._fold, outcome.result)
             return
-        wait = await self.note_failure(outcome.error, str(outcome.error))
-        self._waiting = True
-        tasks.start_soon(self._retry_after, wait)
+        await self.note_failure(outcome.error, str(outcome.error))
 
-    async def note_failure(self, error: BaseException | None, why: str) -> float:
-        """Put a failure on the tape, where ``/memory`` and ``/status`` show it.
-
-        Returns:
-            Seconds until the next try should be made.
-        """
+    async def note_failure(self, error: BaseException | None, why: str) -> None:
+        """Put a failure on the tape, where ``/memory`` and ``/status`` show it."""
         before = self._fold.failure.data.get("attempt") if self._fold.failure else 0
         attempt = before + 1 if type(before) is int else 1
         wait = min(_FIRST_RETRY * 2.0 ** (min(attempt, 12) - 1), _LONGEST_RETRY)
@@ -130,7 +130,17 @@ class Consolidator:
             data["usage"] = error.usage
         logger.warning("consolidation of %s failed: %s", self._tape.name, why)
         await self._tape.append_event(CONSOLIDATION_FAILED, data)
-        return wait
+
+    def _seconds_to_wait(self) -> float:
+        """Return how long the last failure, as the tape has it, still holds off the next try."""
+        failure = self._fold.failure
+        failed = recorded_at(failure) if failure is not None else None
+        pause = failure.data.get("retry_in") if failure is not None else None
+        if failed is None or not isinstance(pause, (int, float)):
+            return 0.0
+        passed = (self._clock.now() - failed).total_seconds()
+        # A clock that was set back must not hold it off for longer than was meant.
+        return min(pause - passed, pause)
 
     def retry(self) -> None:
         """The wait is over."""
@@ -144,35 +154,26 @@ class Consolidator:
             ModelError: There was no answer.
         """
         self.cancel()
-        while self._fold.window.unconsolidated:
-            rest = Range(self._fold.window.cursor + 1, self._fold.version)
-            result = await consolidate(
-                self._model,
-                self._tape,
-                rest,
-                self._zone.read().long_term,
-                portion_tokens=self._portion,
-            )
-            if not await record(self._zone, self._fold, result):
-                raise ConsolidationFailed("its range was consolidated by someone else")
+        end = self._fold.version
+        while self._fold.window.unconsolidated and self._fold.window.cursor < end:
+            rest = Range(self._fold.window.cursor + 1, end)
+            await record(self._zone, self._fold, await self._consolidate(rest))
 
     async def _run(self, due: Range, scope: anyio.CancelScope) -> None:
         outcome: Consolidated | None = None
         with scope:
             try:
-                result = await consolidate(
-                    self._model,
-                    self._tape,
-                    due,
-                    self._zone.read().long_term,
-                    portion_tokens=self._portion,
-                )
-                outcome = Consolidated(due, result)
+                outcome = Consolidated(due, await self._consolidate(due))
             except (ModelError, ConsolidationFailed) as error:
                 outcome = Consolidated(due, None, error)
         if outcome is not None and self._scope is scope:
             self._scope = None
             await self._post(outcome)
+
+    async def _consolidate(self, wanted: Range) -> Consolidation:
+        return await consolidate(
+            self._model, self._tape, wanted, self._fold.zone, portion_tokens=self._portion
+        )
 
     async def _retry_after(self, seconds: float) -> None:
         await self._clock.sleep(seconds)

@@ -7,12 +7,11 @@ Rule 3: a redelivered message that is on the tape already is not taken in again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import timedelta
 
 from bot.bus import Address, Answer, Bus, Delivery, DeliveryReport
 from bot.memory.fold import SessionFold
-from bot.memory.transcript import said_at
+from bot.memory.transcript import recorded_at
 from bot.memory.window import TURN_END
 from bot.sessions.records import delivery_entry
 from bot.tape.service import TapeService
@@ -37,7 +36,6 @@ class Receipts:
         self._tape = tape
         self._fold = fold
         self._deliveries: dict[str, Delivery] = {}
-        self._owed: dict[str, list[str]] = {}
         self._sent: set[str] = set()
 
     async def admit(self, delivery: Delivery) -> bool:
@@ -46,10 +44,6 @@ class Receipts:
             return False
         self._deliveries[delivery.inbound.id] = delivery
         return True
-
-    def owe(self, turn: str, inbound: Sequence[str]) -> None:
-        """Note which messages the answer of a turn settles."""
-        self._owed[turn] = list(inbound)
 
     async def send(self) -> None:
         """Send every answer on the tape that has no receipt and was not sent by this holder."""
@@ -61,10 +55,12 @@ class Receipts:
 
     async def settle(self, report: DeliveryReport) -> None:
         """Put a receipt on the tape; only then are the messages it answers done with."""
-        if report.answer in self._fold.turns.undelivered:
-            await self._tape.append(delivery_entry(report))
+        answered = self._fold.turns.undelivered.get(report.answer)
+        if answered is None:
+            return
+        await self._tape.append(delivery_entry(report))
         self._sent.discard(report.answer)
-        for inbound in self._owed.pop(report.answer, []):
+        for inbound in answered.inbound:
             delivery = self._deliveries.pop(inbound, None)
             if delivery is not None:
                 await delivery.ack()
@@ -77,14 +73,12 @@ class Receipts:
             return True
         oldest = delivery.accepted_at - _CLOCK_SLACK
         async for entry in self._tape.read_back():
-            moment = said_at(entry)
-            if moment is not None and moment < oldest and entry.kind == "event":
+            moment = recorded_at(entry)
+            if moment is not None and moment < oldest:
                 return False
             if entry.name == TURN_END and inbound in entry.data.get("inbound", []):
-                turn = str(entry.data.get("turn"))
-                if turn in turns.undelivered:
+                if str(entry.data.get("turn")) in turns.undelivered:
                     self._deliveries[inbound] = delivery
-                    self._owed.setdefault(turn, []).append(inbound)
                 else:
                     await delivery.ack()
                 return True

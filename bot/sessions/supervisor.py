@@ -48,10 +48,12 @@ class Supervisor:
         session = inbox.session
         give_up = self._failures[session] >= _GIVE_UP_AFTER
         self._running += 1
+        failed = False
         try:
             await SessionWorker(inbox, self._services, give_up=give_up).run()
         except Exception as error:  # whatever it is, other sessions go on
             logger.exception("the worker of session %s failed", session)
+            failed = True
             self._failures[session] += 1
             if self._failures[session] == 1:
                 await self._tell(session, error)
@@ -60,7 +62,7 @@ class Supervisor:
             del self._failures[session]
         finally:
             self._running -= 1
-            inbox.release()
+            inbox.release(failed=failed)
 
     def _pause(self, session: str) -> float:
         return min(_FIRST_PAUSE * 2.0 ** (self._failures[session] - 1), _LONGEST_PAUSE)

@@ -17,7 +17,15 @@ from pathlib import Path
 import anyio
 
 from bot.agent.turn import Turn
-from bot.bus import Activity, Address, Delivery, DeliveryReport, Partial, SessionInbox
+from bot.bus import (
+    Activity,
+    Address,
+    Delivery,
+    DeliveryReport,
+    Inbound,
+    Partial,
+    SessionInbox,
+)
 from bot.commands.parser import ParsedCommand, parse_command
 from bot.commands.registry import CommandRegistry, CommandReply
 from bot.errors import ConsolidationFailed, ModelError, TapebotError
@@ -75,6 +83,7 @@ class SessionWorker:
         self._turn: Turn | None = None
         self._job: anyio.CancelScope | None = None
         self._stopping: tuple[Delivery, ParsedCommand] | None = None
+        self._clearing: tuple[Delivery, ParsedCommand] | None = None
         self._send, self._receive = anyio.create_memory_object_stream[_Item](0)
         self.tape = TapeService(services.store, inbox.session)
 
@@ -117,8 +126,8 @@ class SessionWorker:
 
     async def run(self) -> None:
         """Serve until idle for long, or cancelled; a turn that is cut short stays open."""
-        await self._open()
         with self._send, self._receive:
+            await self._open()
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
                 tasks.start_soon(self._pump)
@@ -183,6 +192,7 @@ class SessionWorker:
             if self._give_up or opened.resumes >= _MOST_RESUMES:
                 turn = self._new_turn()
                 turn.id, turn.inbound = opened.id, opened.inbound
+                self._give_up = False
                 await turn.end("error", _GAVE_UP, error="gave up after repeated failures")
                 await self._receipts.send()
             else:
@@ -194,13 +204,14 @@ class SessionWorker:
         if isinstance(item, DeliveryReport):
             await self._receipts.settle(item)
         elif isinstance(item, Consolidated):
-            await self._consolidator.settle(item, self._tasks)
-            self._consolidator.start_if_due(self._tasks)
+            await self._consolidator.settle(item)
+            self._consolidate_if_due()
         elif isinstance(item, RetryNow):
             self._consolidator.retry()
-            self._consolidator.start_if_due(self._tasks)
+            self._consolidate_if_due()
         elif isinstance(item, _JobDone):
             self._job = self._turn = None
+            await self._finish_stops()
             await self._next_job()
         else:
             await self._on_delivery(item)
@@ -212,7 +223,8 @@ class SessionWorker:
             return
         parsed = parse_command(delivery.inbound.text)
         if self._give_up and delivery.redelivered:
-            await self._refuse(delivery)
+            self._give_up = False
+            await self._refuse(delivery, parsed)
         elif parsed is not None and parsed.name == "stop":
             await self._stop(delivery, parsed)
         elif self._deferred:
@@ -229,7 +241,7 @@ class SessionWorker:
             if parsed is not None:
                 self._start_job(self._new_session, delivery, parsed)
             else:
-                self._start_job(self._run_turn, delivery)
+                await self._begin_turn(delivery)
         elif parsed is None and self._turn is not None:
             await self._queue(delivery)
         else:
@@ -238,17 +250,26 @@ class SessionWorker:
     async def _queue(self, delivery: Delivery) -> None:
         """Put a message on the tape while a turn runs; it joins at the next step."""
         entry = message_entry(delivery.inbound, self._services.agent.timezone_name, queued=True)
-        learn = self._learn(delivery.inbound.text)
+        learn = self._learn(delivery.inbound)
         await self.zone.edit(
             learn or (lambda snapshot: snapshot), lambda _, zone, __: [entry, *zone]
         )
 
-    async def _refuse(self, delivery: Delivery) -> None:
-        entry = message_entry(delivery.inbound, self._services.agent.timezone_name)
+    async def _refuse(self, delivery: Delivery, parsed: ParsedCommand | None) -> None:
+        """Give up on the first message that may be what keeps the worker from its work."""
+        zone = self._services.agent.timezone_name
+        heard = (
+            message_entry(delivery.inbound, zone)
+            if parsed is None
+            else command_entry(delivery.inbound, parsed, zone)
+        )
         turn = new_id("turn")
-        end = command_end(turn, delivery.inbound, _GAVE_UP, self.fold, status="error")
-        await self.tape.append_many([entry, *end])
-        self._receipts.owe(turn, [delivery.inbound.id])
+        await self.tape.append_composed(
+            lambda _: [
+                heard,
+                *command_end(turn, delivery.inbound, _GAVE_UP, self.fold, status="error"),
+            ]
+        )
         await self._receipts.send()
 
     # Jobs.
@@ -266,9 +287,7 @@ class SessionWorker:
         await self._services.bus.send(Activity(self._address, "thinking"))
         with scope:
             await job(*arguments)
-        if self._stopping is not None:
-            await self._stopped(*self._stopping)
-            self._stopping = None
+        await self._finish_stops()
         await self._receipts.send()
         await self._services.bus.send(Activity(self._address, "idle"))
         await self._send.send(_JobDone())
@@ -277,28 +296,33 @@ class SessionWorker:
         """Begin what waits: first messages on the tape, then what stands behind a command."""
         waiting = self.fold.window.waiting()
         if waiting:
-            self._start_job(self._run_waiting)
+            await self._begin_waiting()
             return
         while self._deferred and self._job is None:
             delivery = self._deferred.popleft()
             await self._take(delivery, parse_command(delivery.inbound.text))
-        if self._job is None:
+        self._consolidate_if_due()
+
+    def _consolidate_if_due(self) -> None:
+        # /new consolidates all that is left by itself.
+        if self._clearing is None:
             self._consolidator.start_if_due(self._tasks)
 
-    async def _run_turn(self, delivery: Delivery) -> None:
+    async def _begin_turn(self, delivery: Delivery) -> None:
+        # The message is on the tape before anything else is taken in, or the turn can be stopped.
         turn = self._turn = self._new_turn()
         entry = message_entry(delivery.inbound, self._services.agent.timezone_name)
-        learn = self._learn(delivery.inbound.text)
+        learn = self._learn(delivery.inbound)
         await turn.start([entry], [delivery.inbound.id], learn=learn)
-        await self._drive(turn)
+        self._start_job(self._drive, turn)
 
-    async def _run_waiting(self) -> None:
-        """Run a turn for messages that arrived too late for the one before."""
+    async def _begin_waiting(self) -> None:
+        """Begin a turn for messages that arrived too late for the one before."""
         turn = self._turn = self._new_turn()
         waiting = self.fold.window.waiting()
         inbound = [str(e.meta["inbound"]) for e in waiting if "inbound" in e.meta]
         await turn.start([], inbound, joined=[entry.id for entry in waiting])
-        await self._drive(turn)
+        self._start_job(self._drive, turn)
 
     async def _resume_turn(self, opened: OpenTurn) -> None:
         turn = self._turn = self._new_turn()
@@ -311,7 +335,6 @@ class SessionWorker:
             streaming.start_soon(self._stream, turn)
             await turn.run()
             streaming.cancel_scope.cancel()
-        self._receipts.owe(turn.id, turn.inbound)
 
     async def _stream(self, turn: Turn) -> None:
         while True:
@@ -324,11 +347,13 @@ class SessionWorker:
     async def _on_tool(self, name: str) -> None:
         await self._services.bus.send(Activity(self._address, "tool", name))
 
-    def _learn(self, text: str) -> Edit | None:
+    def _learn(self, inbound: Inbound) -> Edit | None:
         """Return the edit of memory that a message asks for in words that code recognises."""
-        line = to_remember(text)
-        if line is None:
+        asked = to_remember(inbound.text)
+        if asked is None:
             return None
+        # In a group "I" is whoever speaks.
+        line = asked if inbound.private else f"{inbound.sender.name} ({inbound.sender.id}): {asked}"
 
         def change(snapshot: MemorySnapshot) -> MemorySnapshot:
             changed = with_line(snapshot.long_term, line)
@@ -364,7 +389,6 @@ class SessionWorker:
                 *command_end(turn, delivery.inbound, reply.render(fresh), self.fold),
             ],
         )
-        self._receipts.owe(turn, [delivery.inbound.id])
         await self._receipts.send()
 
     async def _stop(self, delivery: Delivery, parsed: ParsedCommand) -> None:
@@ -377,43 +401,59 @@ class SessionWorker:
             self._stopping = (delivery, parsed)
             self._job.cancel()
 
+    async def _finish_stops(self) -> None:
+        """Answer a ``/stop``, also one that came when there was nothing left to stop."""
+        while (stopping := self._stopping) is not None:
+            self._stopping = None
+            await self._stopped(*stopping)
+
     async def _stopped(self, delivery: Delivery, parsed: ParsedCommand) -> None:
         """Put on the tape that the job was stopped; what was said stays."""
         turn = self._turn
+        if self._clearing is not None:
+            reply = CommandReply("Stopped; the session was not cleared.")
+            await self._reply(*self._clearing, reply)
+            self._clearing = None
         if turn is None or turn.ended:
             await self._reply(delivery, parsed, CommandReply("Stopped."))
             return
         waiting = self.fold.window.waiting()
-        await self.tape.append(
-            command_entry(delivery.inbound, parsed, self._services.agent.timezone_name)
-        )
+        heard = command_entry(delivery.inbound, parsed, self._services.agent.timezone_name)
         turn.inbound += [str(e.meta["inbound"]) for e in waiting if "inbound" in e.meta]
         turn.inbound.append(delivery.inbound.id)
-        await turn.end("stopped", "Stopped.", joined=[entry.id for entry in waiting])
-        self._receipts.owe(turn.id, turn.inbound)
+        joined = [entry.id for entry in waiting]
+        await turn.end("stopped", "Stopped.", heard=[heard], joined=joined)
 
     async def _new_session(self, delivery: Delivery, parsed: ParsedCommand) -> None:
+        self._clearing = (delivery, parsed)
         now = parsed.arguments.lower() == "now"
-        if not now:
-            try:
-                with anyio.fail_after(self._services.archive_timeout):
-                    await self._consolidator.finish()
-            except (ModelError, ConsolidationFailed, TimeoutError) as error:
-                why = str(error) or f"it took over {self._services.archive_timeout:g} s"
-                await self._consolidator.note_failure(error, why)
-                text = f"{archiver.FAILED}\n\n({why}. `/new now` begins at once.)"
+        if not now and (why := await self._consolidate_all()) is not None:
+            text = f"{archiver.FAILED}\n\n({why}. `/new now` begins at once.)"
+            with anyio.CancelScope(shield=True):
                 await self._reply(delivery, parsed, CommandReply(text))
-                return
+            self._clearing = None
+            return
         self._consolidator.cancel()
-        turn = new_id("turn")
-        await archiver.hand_off(
-            self.tape,
-            self.fold,
-            self.zone,
-            inbound=delivery.inbound,
-            parsed=parsed,
-            turn=turn,
-            timezone=self._services.agent.timezone_name,
-            consolidated=not now,
-        )
-        self._receipts.owe(turn, [delivery.inbound.id])
+        with anyio.CancelScope(shield=True):
+            await archiver.hand_off(
+                self.tape,
+                self.fold,
+                self.zone,
+                inbound=delivery.inbound,
+                parsed=parsed,
+                turn=new_id("turn"),
+                timezone=self._services.agent.timezone_name,
+                consolidated=not now,
+            )
+            self._clearing = None
+
+    async def _consolidate_all(self) -> str | None:
+        """Consolidate what is left; return why it failed, None where it did not."""
+        try:
+            with anyio.fail_after(self._services.archive_timeout):
+                await self._consolidator.finish()
+        except (ModelError, ConsolidationFailed, TimeoutError) as error:
+            why = str(error) or f"it took over {self._services.archive_timeout:g} s"
+            await self._consolidator.note_failure(error, why)
+            return why
+        return None

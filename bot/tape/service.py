@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,9 @@ from bot.tape.store import Segment, TapeStore
 _BOOTSTRAP = 8
 
 Observer = Callable[[TapeEntry], object]
+
+Compose = Callable[[int], Sequence[TapeEntry]]
+"""Given a tape's version, returns what to append."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,7 @@ class TapeService:
         self.store = store
         self.name = name
         self._observers: list[Observer] = []
+        self._writing = anyio.Lock()
 
     def observe(self, observer: Observer) -> None:
         """Call this with every entry appended from now on, in the order of ids."""
@@ -58,6 +62,24 @@ class TapeService:
         self, entries: Sequence[TapeEntry], *, expect: int | None = None
     ) -> list[TapeEntry]:
         """Append entries atomically; see ``TapeStore.append_many`` for errors."""
+        async with self._writing:
+            return await self._append(entries, expect)
+
+    async def append_composed(self, compose: Compose) -> list[TapeEntry]:
+        """Append entries that depend on the tape's state, atomically.
+
+        Args:
+            compose: Given the version, returns the entries. When it is called, observers have
+                seen every entry up to that version, and nothing else is being written.
+
+        Raises:
+            VersionConflict: Somebody else wrote to the tape meanwhile.
+        """
+        async with self._writing:
+            version = await self.store.version(self.name)
+            return await self._append(compose(version), version)
+
+    async def _append(self, entries: Sequence[TapeEntry], expect: int | None) -> list[TapeEntry]:
         written = await self.store.append_many(self.name, entries, expect=expect)
         self._show(written)
         return written
@@ -91,23 +113,34 @@ class TapeService:
             await self.handoff(SESSION_START, {"owner": "human"})
 
     async def archive(self, carry: Sequence[TapeEntry] = ()) -> Segment:
-        """Seal the live part; go on with ``carry``."""
+        """Seal the live part; go on with a header and ``carry``."""
+        return await self.archive_composed(lambda _: carry)
+
+    async def archive_composed(self, compose: Compose) -> Segment:
+        """Seal the live part; go on with a header and what ``compose`` gives.
+
+        Args:
+            compose: As for ``append_composed``.
+        """
         # Observers must see what was written, whatever is cancelled meanwhile.
         with anyio.CancelScope(shield=True):
-            segment = await self.store.archive(self.name, carry)
-            self._show(await self.store.read(self.name, segment.last_id + 1))
+            async with self._writing:
+                version = await self.store.version(self.name)
+                segment = await self.store.archive(self.name, compose(version))
+                self._show(await self.store.read(self.name, version + 1))
         return segment
 
     async def reset(self, *, archive: bool = False, carry: Sequence[TapeEntry] = ()) -> None:
         """Clear the live part, sealed first with ``archive``; begin again at ``session/start``."""
-        before = await self.store.version(self.name)
         fresh = [anchor(SESSION_START, {"owner": "human"}), *carry]
         with anyio.CancelScope(shield=True):
-            if archive:
-                await self.store.archive(self.name, fresh)
-            else:
-                await self.store.reset(self.name, fresh)
-            self._show(await self.store.read(self.name, before + 1))
+            async with self._writing:
+                before = await self.store.version(self.name)
+                if archive:
+                    await self.store.archive(self.name, fresh)
+                else:
+                    await self.store.reset(self.name, fresh)
+                self._show(await self.store.read(self.name, before + 1))
 
     # Reading.
 
@@ -121,7 +154,7 @@ class TapeService:
         """Return the entries of an id range, by default all of them."""
         return await self.store.read(self.name, first, last)
 
-    def read_back(self, before: int | None = None) -> AsyncIterator[TapeEntry]:
+    def read_back(self, before: int | None = None) -> AsyncGenerator[TapeEntry, None]:
         """Yield entries newest first."""
         return self.store.read_back(self.name, before)
 

@@ -7,7 +7,7 @@ own beside this one, so that a small store can do without them.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -73,7 +73,7 @@ class TapeStore(Protocol):
         """
         ...
 
-    def read_back(self, tape: str, before: int | None = None) -> AsyncIterator[TapeEntry]:
+    def read_back(self, tape: str, before: int | None = None) -> AsyncGenerator[TapeEntry, None]:
         """Yield entries newest first, from the one before id ``before``, through all segments.
 
         Costs what is consumed, not what the tape holds.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.errors import MemoryRefused
-from bot.memory.guards import check_date, check_rewrite
+from bot.memory.guards import check_date, check_rewrite, merge_concurrent
 from bot.memory.recall import recall, render_passages
-from bot.memory.snapshot import MemorySnapshot
+from bot.memory.snapshot import MemorySnapshot, check_note
 from bot.tools.registry import Tool, ToolContext, ToolOutcome
 
 
@@ -47,8 +47,12 @@ class NoArguments(_Arguments):
 
 async def _save(arguments: SaveArguments, context: ToolContext) -> ToolOutcome:
     def change(snapshot: MemorySnapshot) -> MemorySnapshot:
-        check_rewrite(snapshot.long_term, arguments.content, arguments.removed)
-        return snapshot.with_long_term(arguments.content)
+        # What was saved since the model looked must not be undone by what it did not know.
+        seen = context.seen.long_term
+        check_rewrite(seen, arguments.content, arguments.removed)
+        return snapshot.with_long_term(
+            merge_concurrent(seen, snapshot.long_term, arguments.content)
+        )
 
     if context.zone.read().long_term == arguments.content.strip():
         return ToolOutcome("Long-term memory already says exactly this.")
@@ -62,7 +66,7 @@ async def _daily(arguments: DailyArguments, context: ToolContext) -> ToolOutcome
     day = check_date(arguments.date, zone.today(), zone.retention_days)
     return ToolOutcome(
         f"Added to the notes of {day}.",
-        change=lambda snapshot: snapshot.with_daily(day, arguments.content),
+        change=lambda snapshot: check_note(snapshot.with_daily(day, arguments.content), day),
     )
 
 
@@ -89,7 +93,7 @@ async def _clear(_: NoArguments, context: ToolContext) -> ToolOutcome:
         lambda snapshot: (
             f"All memory is cleared (version {snapshot.version}); /memory undo brings it back."
         ),
-        change=lambda snapshot: snapshot.cleared(),
+        change=lambda snapshot: snapshot.emptied(),
     )
 
 

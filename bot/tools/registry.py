@@ -24,10 +24,17 @@ MAX_RESULT = 20_000
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """What a tool may use: its session's tape and memory, nothing of other sessions."""
+    """What a tool may use: its session's tape and memory, nothing of other sessions.
+
+    Attributes:
+        tape: The session's.
+        zone: Its memory.
+        seen: Memory as the model saw it when it made the call.
+    """
 
     tape: TapeService
     zone: MemoryZone
+    seen: MemorySnapshot
 
 
 @dataclass(frozen=True, slots=True)

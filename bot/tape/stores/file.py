@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -123,7 +123,9 @@ class FileTapeStore:
             with _told(f"tape {tape} could not be read", TapeError):
                 return await anyio.to_thread.run_sync(self._read_live, live, first, to_entry_id)
 
-    async def read_back(self, tape: str, before: int | None = None) -> AsyncIterator[TapeEntry]:
+    async def read_back(
+        self, tape: str, before: int | None = None
+    ) -> AsyncGenerator[TapeEntry, None]:
         """Yield entries newest first, through the segments."""
         async with self._use(tape) as live:
             first, ceiling = live.first_id, live.file.mark + 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -65,7 +65,9 @@ class MemoryTapeStore:
             and (to_entry_id is None or entry.id <= to_entry_id)
         ]
 
-    async def read_back(self, tape: str, before: int | None = None) -> AsyncIterator[TapeEntry]:
+    async def read_back(
+        self, tape: str, before: int | None = None
+    ) -> AsyncGenerator[TapeEntry, None]:
         """Yield entries newest first."""
         for entry in reversed(self._all(tape)):
             if before is None or entry.id < before:

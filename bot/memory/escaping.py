@@ -1,0 +1,25 @@
+"""Keeps text within its block: nobody's words can open or close a block of the prompt. Pure."""
+
+from __future__ import annotations
+
+import re
+
+_TAG = re.compile(
+    r"<(?=\s*/?\s*(?:memory|records|quoted|handoff|contract|skills|file\s+name=)\b)", re.IGNORECASE
+)
+_HEADER = re.compile(r"^(\s*)\[(?=\d{4}-\d\d-\d\d \d\d:\d\d)", re.MULTILINE)
+
+
+def escape_tags(text: str) -> str:
+    """Return text in which the prompt's own tags are no tags."""
+    return _TAG.sub("‹", text)
+
+
+def escape_speech(text: str) -> str:
+    """Return a person's text that can neither hold a block nor begin a message of another's."""
+    return _HEADER.sub(r"\1(", escape_tags(text))
+
+
+def clean(text: str) -> str:
+    """Return text that every provider takes: lone surrogates replaced."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
