@@ -1,0 +1,143 @@
+"""What must hold of a session's tape, whatever was killed when; read from the files alone."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from bot.memory.snapshot import ZoneFold
+from bot.tape.entries import MEMORY_CONSOLIDATED, MEMORY_OPEN, MEMORY_SEAL, SESSION_NEW, TapeEntry
+from bot.tape.store import REPAIR
+from bot.tape.stores.file import FileTapeStore
+
+KEPT = re.compile(r"K[0-9A-F]{6}")
+"""A word that the person asked to remember."""
+
+COMMANDS = ("/memory", "/new", "/stop", "/status", "/help")
+
+
+@dataclass(frozen=True)
+class Said:
+    """A message as the platform sent it."""
+
+    id: str
+    text: str
+
+    @property
+    def is_command(self) -> bool:
+        return self.text.startswith(COMMANDS)
+
+    @property
+    def keeps(self) -> str | None:
+        """The word that it asks to remember."""
+        found = KEPT.search(self.text)
+        return found[0] if found else None
+
+
+async def read_tape(home: Path, session: str) -> list[TapeEntry]:
+    """Return a tape's entries, from its segments and its live file."""
+    store = FileTapeStore(home / "tapes", read_only=True)
+    try:
+        if session not in await store.list_tapes():
+            return []
+        return await store.read(session)
+    finally:
+        await store.close()
+
+
+def check_lines(home: Path) -> None:
+    """No line is torn but one that stands at the very end, or that a repair closed."""
+    for path in (home / "tapes").glob("*.jsonl"):
+        *whole, _ = path.read_bytes().split(b"\n")
+        for raw in whole:
+            assert raw.endswith(b"\x18") or json.loads(raw), path.name
+
+
+def check_tape(entries: list[TapeEntry]) -> None:
+    """What holds of a tape at any moment, a kill's included."""
+    assert [entry.id for entry in entries] == list(range(1, len(entries) + 1)), "ids are not dense"
+    _check_zones(entries)
+    for before, after in pairwise(entries):
+        assert after.name != SESSION_NEW or before.name == MEMORY_SEAL, "memory was not carried on"
+    settled = Counter(inbound for end in _ends(entries) for inbound in end.data["inbound"])
+    assert not _repeated(settled), f"answered twice: {_repeated(settled)}"
+    heard = Counter(e.meta["inbound"] for e in entries if "inbound" in e.meta)
+    assert not _repeated(heard), f"heard twice: {_repeated(heard)}"
+    results = Counter(
+        (e.meta["turn"], e.payload["call_id"]) for e in entries if e.kind == "tool_result"
+    )
+    assert not _repeated(results), f"calls that ran twice: {_repeated(results)}"
+
+
+def check_settled(entries: list[TapeEntry], said: Iterable[Said], delivered: set[str]) -> None:
+    """What holds of a tape once nothing is owed: each message is on it, and was answered."""
+    settled = {inbound for end in _ends(entries) for inbound in end.data["inbound"]}
+    heard = {e.meta["inbound"]: e for e in entries if "inbound" in e.meta}
+    ever = {word for _, words, _ in _zones(entries) for word in words}
+    for one in said:
+        assert one.id in settled, f"never settled: {one}"
+        assert one.id in heard, f"not on the tape: {one}"
+        assert heard[one.id].kind == ("event" if one.is_command else "message"), one
+        assert one.keeps is None or one.keeps in ever, f"never in memory: {one}"
+    order = [one.id for one in said if not one.is_command]
+    assert [one for one in heard if heard[one].kind == "message"] == order, "out of order"
+    for end in _ends(entries):
+        assert not end.data["answered"] or end.data["turn"] in delivered, f"not delivered: {end}"
+    _check_calls(entries)
+
+
+def count(entries: list[TapeEntry]) -> Counter[str]:
+    """Count what kills and recovery left on a tape."""
+    wanted = {REPAIR: "repairs", "turn.resume": "resumed turns", SESSION_NEW: "new sessions"}
+    wanted |= {MEMORY_CONSOLIDATED: "consolidations", "memory.undone": "undone"}
+    found = Counter(wanted[e.name] for e in entries if e.name in wanted)
+    found["calls of tools"] = sum(e.kind == "tool_result" for e in entries)
+    found["given up"] = sum("gave up" in end.data.get("error", "") for end in _ends(entries))
+    return +found
+
+
+def _repeated(counted: Counter[Any]) -> list[Any]:
+    return [one for one, times in counted.items() if times > 1]
+
+
+def _ends(entries: list[TapeEntry]) -> Iterator[TapeEntry]:
+    return (entry for entry in entries if entry.kind == "event" and entry.name == "turn.end")
+
+
+def _check_calls(entries: list[TapeEntry]) -> None:
+    """Each call of a turn that was not stopped has its result, in its turn."""
+    stopped = {end.data["turn"] for end in _ends(entries) if end.data["status"] != "ok"}
+    results = {(e.meta["turn"], e.payload["call_id"]) for e in entries if e.kind == "tool_result"}
+    for entry in entries:
+        if entry.kind == "tool_call" and entry.meta["turn"] not in stopped:
+            for call in entry.payload["calls"]:
+                assert (entry.meta["turn"], call["id"]) in results, f"no result: {call}"
+
+
+def _zones(entries: list[TapeEntry]) -> Iterator[tuple[int, set[str], bool]]:
+    """Yield each sealed zone: its version, the words kept in it, whether it undoes another."""
+    fold = ZoneFold()
+    undone = False
+    for entry in entries:
+        undone |= entry.name == "memory.undone"
+        if fold.apply(entry):
+            yield fold.snapshot.version, set(KEPT.findall(fold.snapshot.long_term)), undone
+            undone = False
+
+
+def _check_zones(entries: list[TapeEntry]) -> None:
+    marks = [e for e in entries if e.kind == "anchor" and e.name in (MEMORY_OPEN, MEMORY_SEAL)]
+    for opened, seal in zip(marks[::2], marks[1::2], strict=True):
+        assert (opened.name, seal.name) == (MEMORY_OPEN, MEMORY_SEAL), f"a zone is torn: {opened}"
+        assert opened.data == seal.data, f"a zone's versions differ: {opened}"
+    last, held = 0, set[str]()
+    for version, words, undone in _zones(entries):
+        assert version >= last, "a version went back"
+        assert undone or not held - words, f"version {version} lost {held - words}"
+        last, held = version, words

@@ -1,0 +1,189 @@
+"""Runs tapebot with a pipe as its chat platform, and dies where it is told to.
+
+One JSON object a line. In: ``{"op": "say", "chat", "id", "text"}`` is a person's message,
+``{"op": "drain"}`` asks for word when nothing is owed any more, ``{"op": "arm", "calls", "part", "only"}``
+makes the process kill itself at that many system calls from now (``only`` of one name, if it is
+given), in the middle of the write if the call is one. Out: ``ack``, ``answer``, ``activity``, ``model`` (a call begins), ``drained``,
+``ready``. A line that is in the pipe has reached the platform, whatever is killed then.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import signal
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import anyio
+
+_FIRST_FILE = 3
+_CHANGES = ("write", "fsync", "fdatasync", "rename", "replace", "unlink")
+
+_write = os.write
+
+
+class Fault:
+    """A kill at one of the system calls that change files."""
+
+    def __init__(self) -> None:
+        self._left = 0
+        self._part = 0.0
+        self._only = ""
+
+    def arm(self, calls: int, part: float, only: str = "") -> None:
+        """Die at this many calls from now, after this part of it where it is a write."""
+        self._left, self._part, self._only = calls, part, only
+
+    def install(self) -> None:
+        """Stand before the operating system; must come before tapebot is imported."""
+        for name in _CHANGES:
+            setattr(os, name, self._guarded(name, getattr(os, name)))
+
+    def _guarded(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def guarded(*args: Any, **kwargs: Any) -> Any:
+            file = not (type(args[0]) is int and args[0] < _FIRST_FILE)
+            if self._left and file and self._only in ("", name):
+                self._left -= 1
+                if not self._left:
+                    if call is _write:
+                        call(args[0], bytes(args[1])[: int(len(args[1]) * self._part)])
+                    os.kill(os.getpid(), signal.SIGKILL)
+            return call(*args, **kwargs)
+
+        return guarded
+
+
+FAULT = Fault()
+
+
+def emit(**event: Any) -> None:
+    """Hand a line to the platform."""
+    rest = json.dumps(event).encode() + b"\n"
+    while rest:
+        rest = rest[_write(1, rest) :]
+
+
+async def lines() -> AsyncIterator[dict[str, Any]]:
+    """Yield what the platform sends, until it hangs up."""
+    rest = b""
+    while True:
+        await anyio.wait_readable(0)
+        chunk = os.read(0, 65_536)
+        if not chunk:
+            return
+        *whole, rest = (rest + chunk).split(b"\n")
+        for line in whole:
+            yield json.loads(line)
+
+
+@dataclass
+class SlowModel:
+    """The configured model, behind a provider that takes its time."""
+
+    inner: Any
+    stall: float
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    @property
+    def profile(self) -> Any:
+        return self.inner.profile
+
+    async def complete(self, request: Any, on_text: Any = None) -> Any:
+        emit(event="model", purpose=request.purpose)
+        await anyio.sleep(self.stall)
+        return await self.inner.complete(request, on_text)
+
+    async def aclose(self) -> None:
+        await self.inner.aclose()
+
+
+class Pipe:
+    """The channel ``pipe``: message ids are the platform's, and the same when it sends again."""
+
+    name = "pipe"
+
+    def __init__(self, drain: Callable[[], Any]) -> None:
+        self._drain = drain
+
+    async def run(self, port: Any) -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._show, port)
+            emit(event="ready")
+            async for line in lines():
+                if line["op"] == "say":
+                    await self._say(port, line)
+                elif line["op"] == "arm":
+                    FAULT.arm(line["calls"], line["part"], line["only"])
+                else:
+                    tasks.start_soon(self._drained)
+            tasks.cancel_scope.cancel()
+
+    async def _say(self, port: Any, line: dict[str, Any]) -> None:
+        from bot.bus import Address, Inbound, Sender
+
+        inbound = Inbound(
+            Address("pipe", line["chat"]),
+            line["id"],
+            Sender("ada", "Ada"),
+            line["text"],
+            datetime.now(UTC),
+        )
+        accepted = await port.publish(inbound)
+        emit(event="ack", id=line["id"], duplicate=accepted.duplicate)
+
+    async def _show(self, port: Any) -> None:
+        from bot.bus import Activity, Answer, DeliveryReport
+
+        while True:
+            outbound = await port.receive()
+            if isinstance(outbound, Answer):
+                emit(event="answer", turn=outbound.id, text=outbound.text, to=outbound.reply_to)
+                await port.report(DeliveryReport(outbound.address.session, outbound.id))
+            elif isinstance(outbound, Activity):
+                emit(event="activity", state=outbound.state)
+
+    async def _drained(self) -> None:
+        await self._drain()
+        emit(event="drained")
+
+
+async def serve(stall: float) -> None:
+    """Run tapebot as ``bot.app.serve`` does, on the pipe."""
+    from bot.app import open_app
+    from bot.llm.retry import Warmable
+    from bot.sessions.supervisor import Supervisor
+    from bot.settings import load_settings
+
+    async with open_app(load_settings()) as app, anyio.create_task_group() as tasks:
+        agent = replace(app.services.agent, model=SlowModel(app.model, stall))
+        tasks.start_soon(Supervisor(replace(app.services, agent=agent)).run)
+        if isinstance(app.model, Warmable):
+            tasks.start_soon(app.model.warm)
+        channel = Pipe(app.bus.drain)
+        await channel.run(app.bus.channel(channel.name))
+        tasks.cancel_scope.cancel()
+
+
+def main() -> None:
+    """Serve until the platform hangs up."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--stall", type=float, default=0.0, help="seconds that a model call takes")
+    parser.add_argument("--calls", type=int, default=0, help="die at this call of the start")
+    parser.add_argument("--part", type=float, default=0.0)
+    options = parser.parse_args()
+    logging.basicConfig(level=logging.WARNING)
+    FAULT.arm(options.calls, options.part)
+    FAULT.install()
+    anyio.run(serve, options.stall)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""More than two hundred kills, and nothing that was acknowledged is lost.
+
+Each test kills one program twenty times, at one kind of moment: at a system call (a write is left
+half done), as a model call begins, as an answer leaves. After each death the tapes are read from
+their files; after most of the starts they are read again when nothing is owed any more.
+"""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from kill_harness import Kill, Platform, kill_often
+from kill_talk import always, ask, keep, lines, state, then
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+KILLS = 20
+WINDOW = {"TAPEBOT_MEMORY_WINDOW": "10"}
+
+undo = always("/memory undo")
+look = always("/memory", "/status", "/help", "/memory history")
+
+
+def in_a_write(chance: random.Random) -> Kill:
+    return Kill(calls=chance.randrange(1, 40), part=chance.random())
+
+
+def at_the_start(chance: random.Random) -> Kill:
+    """In the repair of what the kill before left behind, or soon after."""
+    return Kill(calls=chance.randrange(1, 16), part=chance.random(), at_start=True)
+
+
+def in_a_turn(chance: random.Random) -> Kill:
+    event = chance.choice(["model", "turn", "activity", "answer", "ack"])
+    return Kill(event=event, times=chance.randrange(1, 5), after=0.6)
+
+
+def in_consolidation(chance: random.Random) -> Kill:
+    if chance.random() < 0.6:
+        return Kill(event="consolidation", after=0.6)
+    return Kill(calls=chance.randrange(5, 60), part=chance.random(), after=0.6)
+
+
+def in_new(chance: random.Random) -> Kill:
+    """As it consolidates, at any write, or between the steps of putting the new file in place."""
+    moment = chance.choice(["consolidation", "write", "write", "place"])
+    if moment == "consolidation":
+        return Kill(event="consolidation", after=0.6)
+    if moment == "place":
+        return Kill(calls=chance.choice([1, 2, 2]), only="rename", after=0.6)
+    return Kill(calls=chance.randrange(1, 30), part=chance.random(), after=0.6)
+
+
+@pytest.mark.parametrize("seed", [11, 12, 13])
+async def test_a_kill_within_a_write_tears_nothing_that_was_acknowledged(tmp_path: Path, seed: int):
+    """Journal, tape and memory zone, each cut off in the middle of a line."""
+    platform = Platform(tmp_path, seed)
+    found = await kill_often(platform, KILLS, in_a_write, lines(state, keep, ask, keep, undo, look))
+    assert found["repairs"]
+
+
+async def test_a_kill_while_the_last_one_is_repaired_costs_nothing_more(tmp_path: Path):
+    """Every second start dies in its own recovery."""
+    platform = Platform(tmp_path, seed=21)
+    plans = [in_a_write, at_the_start]
+
+    def plan(chance: random.Random) -> Kill:
+        plans.append(plans.pop(0))
+        return plans[1](chance)
+
+    await kill_often(platform, KILLS, plan, lines(state, keep, ask), settled=0.2)
+
+
+@pytest.mark.parametrize("seed", [31, 32])
+async def test_a_kill_between_the_steps_of_a_turn_answers_each_message_once(
+    tmp_path: Path, seed: int
+):
+    """Bursts join the running turn; it is taken up again, its finished calls are not repeated."""
+    platform = Platform(tmp_path, seed, stall=0.03)
+    found = await kill_often(platform, KILLS, in_a_turn, lines(state, keep, ask, look))
+    assert found["resumed turns"]
+
+
+@pytest.mark.parametrize("seed", [41, 141])
+async def test_a_kill_around_a_stop_leaves_no_message_without_an_end(tmp_path: Path, seed: int):
+    """``/stop`` right behind a message, or behind three of them, or behind ``/new``."""
+    platform = Platform(tmp_path, seed, stall=0.03)
+    script = then(lines(state, keep, ask, always("/new")), ["/stop"])
+    await kill_often(platform, KILLS, in_a_turn, script)
+
+
+@pytest.mark.parametrize("seed", [51, 52])
+async def test_a_kill_during_consolidation_loses_no_memory(tmp_path: Path, seed: int):
+    """It runs beside the turns, and its outcome is on the tape whole or not at all."""
+    platform = Platform(tmp_path, seed, WINDOW, stall=0.03)
+    found = await kill_often(platform, KILLS, in_consolidation, lines(state, keep, state, ask))
+    assert found["consolidations"]
+
+
+@pytest.mark.parametrize("seed", [61, 62])
+async def test_a_kill_during_new_leaves_the_old_session_or_the_new_one(tmp_path: Path, seed: int):
+    """Memory is carried over whole, and what was not consolidated is consolidated later."""
+    platform = Platform(tmp_path, seed, WINDOW, stall=0.02)
+    script = then(lines(state, keep, ask), ["/new", "/new", "/new now"])
+    found = await kill_often(platform, KILLS, in_new, script)
+    assert found["new sessions"]
