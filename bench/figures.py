@@ -1,0 +1,59 @@
+"""The figures by name, each measured in a process of its own.
+
+``python -m bench.figures NAME full|quick FOLDER`` writes its tables to its standard output as JSON.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from bench.processes import environment
+from bench.report import Scale, Table
+
+FIGURES = {
+    "machine": "what the machine can do",
+    "turns": "a turn by the tape's length and by the messages in view",
+    "traffic": "bytes written and system calls a turn",
+    "crowd": "turns a second with a hundred sessions at once",
+    "provider": "litellm's share of a turn",
+    "appends": "durable appends a second",
+    "prefix": "the share of each prompt that a cache may serve",
+    "start": "from the command to the prompt and to the first reply",
+    "resident": "memory of a thousand open sessions",
+}
+_LONGEST = 600
+
+
+def run(name: str, folder: Path, *, quick: bool) -> list[Table]:
+    """Measure a figure in a new process.
+
+    Raises:
+        CalledProcessError: It failed; its own words are on standard error.
+    """
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.figures", name, "quick" if quick else "full", str(folder)],
+        env=environment(),
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        check=True,
+        timeout=_LONGEST,
+    )
+    tables: list[dict[str, Any]] = json.loads(done.stdout)
+    return [Table(**table) for table in tables]
+
+
+def _main(name: str, scale: str, folder: str) -> None:
+    measure = importlib.import_module(f"bench.{name}").measure
+    tables = anyio.run(measure, Scale(scale == "quick", Path(folder)))
+    print(json.dumps([table.as_json() for table in tables]))
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])

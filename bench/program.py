@@ -1,0 +1,141 @@
+"""The real program, its model exchanged for the measured one, and a channel that talks to it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any
+
+import anyio
+
+from bench.workload import question
+from bot.app import App, open_app
+from bot.bus import (
+    Accepted,
+    Activity,
+    Address,
+    Answer,
+    ChannelPort,
+    DeliveryReport,
+    Inbound,
+    Sender,
+)
+from bot.llm.base import Model
+from bot.sessions.supervisor import Supervisor
+from bot.settings import Settings
+
+CHANNEL = "bench"
+_LONGEST = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a turn took: seconds from publishing to the answer, and CPU to the end of its receipt."""
+
+    wall: float
+    cpu: float
+
+
+@dataclass(slots=True)
+class _Chat:
+    answered: float = 0.0
+    idle: anyio.Event = field(default_factory=anyio.Event)
+
+
+class Crowd:
+    """A channel with any number of chats, each with one person.
+
+    Args:
+        port: The channel's two ends.
+    """
+
+    def __init__(self, port: ChannelPort) -> None:
+        self._port = port
+        self._chats: dict[str, _Chat] = {}
+        # Ids must differ from those of earlier runs over the same home.
+        self._run = datetime.now(UTC).strftime("%H%M%S%f")
+        self._numbers = count(1)
+
+    async def run(self) -> None:
+        """Take what the program sends, and report each answer as delivered."""
+        while True:
+            outbound = await self._port.receive()
+            chat = self._chats[outbound.address.session]
+            if isinstance(outbound, Answer):
+                chat.answered = perf_counter()
+                await self._port.report(DeliveryReport(outbound.address.session, outbound.id))
+            elif isinstance(outbound, Activity) and outbound.state == "idle":
+                chat.idle.set()
+
+    async def say(self, chat_id: str) -> float:
+        """Say something; return the seconds to its answer, once the session is idle again."""
+        number = next(self._numbers)
+        chat = _Chat()
+        address = Address(CHANNEL, chat_id)
+        self._chats[address.session] = chat
+        began = perf_counter()
+        accepted = await self._port.publish(
+            Inbound(
+                address,
+                f"{self._run}-{number}",
+                Sender("1", "Ada"),
+                question(number),
+                datetime.now(UTC),
+            )
+        )
+        if accepted != Accepted():
+            raise RuntimeError("a message was taken for another one")
+        with anyio.fail_after(_LONGEST):
+            await chat.idle.wait()
+        return chat.answered - began
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A running program.
+
+    Attributes:
+        app: Its parts.
+        crowd: Talks to it.
+    """
+
+    app: App
+    crowd: Crowd
+
+    async def turn(self, chat_id: str) -> Spent:
+        """Run one turn with nothing else going on."""
+        cpu = process_time()
+        wall = await self.crowd.say(chat_id)
+        await self.app.bus.drain()
+        return Spent(wall, process_time() - cpu)
+
+
+@asynccontextmanager
+async def program(
+    home: Path, model: Model, *, view_messages: int | None = None, **settings: Any
+) -> AsyncIterator[Program]:
+    """Run the program.
+
+    Args:
+        home: Its home folder.
+        model: Answers.
+        view_messages: Bound on messages in view; None for the usual one.
+        settings: By field name.
+    """
+    chosen = Settings(_env_file=None, home=home, model="offline", **settings)
+    async with open_app(chosen) as app, anyio.create_task_group() as tasks:
+        services = replace(app.services, agent=replace(app.services.agent, model=model))
+        if view_messages is not None:
+            services = replace(services, view_messages=view_messages)
+        crowd = Crowd(app.bus.channel(CHANNEL))
+        tasks.start_soon(Supervisor(services).run)
+        tasks.start_soon(crowd.run)
+        yield Program(app, crowd)
+        with anyio.fail_after(_LONGEST):
+            await app.bus.drain()
+        tasks.cancel_scope.cancel()
