@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -91,7 +92,9 @@ class Host:
     def kill(self) -> None:
         """Send the signal that cannot be caught."""
         if self.process.returncode is None:
-            self.process.kill()
+            # Not process.kill(): it polls first, and would take the exit code from whoever waits.
+            with suppress(ProcessLookupError):
+                os.kill(self.process.pid, signal.SIGKILL)
 
     async def send(self, **line: Any) -> None:
         """Write to the process; it may die before it reads."""

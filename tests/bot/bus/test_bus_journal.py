@@ -1,0 +1,130 @@
+"""The inbox journal of the local bus: damage costs itself alone, and the file stays small."""
+
+from __future__ import annotations
+
+import resource
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from bot.bus import Address, BusError, Inbound, Sender
+from bot.bus import inbox_journal as journal_file
+from bot.bus.local import LocalBus
+
+HERE = Address("fake", "1")
+
+
+def open_bus(folder: Path) -> LocalBus:
+    return LocalBus(folder / "bus", session_limit=100, sync=False)
+
+
+def inbound(number: int) -> Inbound:
+    return Inbound(HERE, f"m{number}", Sender("7", "Ada"), "hi", datetime.now(UTC))
+
+
+async def publish(bus: LocalBus, *numbers: int) -> None:
+    for number in numbers:
+        await bus.channel("fake").publish(inbound(number))
+
+
+async def pending(bus: LocalBus) -> list[str]:
+    inbox = await bus.claim()
+    found = []
+    while (item := inbox.receive_nowait()) is not None:
+        found.append(item.inbound.id)
+    return found
+
+
+@pytest.mark.parametrize(
+    "damage", [b"\xff\xfe", b'{"op":"in"}', b"[" * 5_000, b'{"op":"??"}', b"7"]
+)
+async def test_a_damaged_line_costs_itself_alone_and_is_counted(tmp_path, damage):
+    bus = open_bus(tmp_path)
+    await publish(bus, 1, 2, 3)
+    await bus.aclose()
+    path = tmp_path / "bus" / "inbox.jsonl"
+    first, _, third = path.read_bytes().splitlines()
+    path.write_bytes(first + b"\n" + damage + b"\n" + third + b"\n")
+    bus = open_bus(tmp_path)
+    assert await pending(bus) == ["m1", "m3"]
+    assert bus.statistics()["damaged_lines"] == 1
+    await bus.aclose()
+
+
+async def test_killed_at_any_byte_of_the_last_line_all_earlier_messages_are_there(tmp_path):
+    bus = open_bus(tmp_path)
+    await publish(bus, 1, 2)
+    path = tmp_path / "bus" / "inbox.jsonl"
+    before = path.stat().st_size
+    await publish(bus, 3)
+    whole = path.read_bytes()
+    await bus.aclose()
+    for cut in range(before, len(whole)):
+        path.write_bytes(whole[:cut])
+        bus = open_bus(tmp_path)
+        await publish(bus, 4)
+        # A whole line that lacks only its end is as good as one that has it.
+        expected = ["m1", "m2", "m4"] if cut < len(whole) - 1 else ["m1", "m2", "m3", "m4"]
+        assert await pending(bus) == expected
+        await bus.aclose()
+        bus = open_bus(tmp_path)
+        assert await pending(bus) == expected
+        await bus.aclose()
+
+
+async def test_a_reopened_journal_holds_only_what_still_matters(tmp_path):
+    bus = open_bus(tmp_path)
+    for number in range(50):
+        await publish(bus, number)
+        inbox = await bus.claim()
+        await (await inbox.receive()).ack()
+        inbox.release()
+    await bus.aclose()
+    path = tmp_path / "bus" / "inbox.jsonl"
+    before = path.stat().st_size
+    await open_bus(tmp_path).aclose()
+    assert path.stat().st_size < before / 2
+    assert path.stat().st_mode & 0o777 == 0o600
+    bus = open_bus(tmp_path)
+    assert (await bus.channel("fake").publish(inbound(7))).duplicate
+    await bus.aclose()
+
+
+async def test_a_journal_that_grows_is_rewritten_while_it_runs_and_loses_nothing(tmp_path):
+    """Large messages pass the size at which it is rewritten within a few of them."""
+    bus = open_bus(tmp_path)
+    size = journal_file._COMPACT_BYTES // 4
+    for number in range(12):
+        large = Inbound(HERE, f"m{number}", Sender("7", "Ada"), "x" * size, datetime.now(UTC))
+        await bus.channel("fake").publish(large)
+        if number < 10:
+            inbox = await bus.claim()
+            await (await inbox.receive()).ack()
+            inbox.release()
+    path = tmp_path / "bus" / "inbox.jsonl"
+    assert path.stat().st_size < 9 * size
+    again = open_bus(tmp_path)
+    assert await pending(again) == ["m10", "m11"]
+    await again.aclose()
+    await bus.aclose()
+
+
+async def test_a_message_that_the_disk_refuses_is_refused_in_words_and_may_come_again(tmp_path):
+    bus = open_bus(tmp_path)
+    await publish(bus, 1)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    full = (tmp_path / "bus" / "inbox.jsonl").stat().st_size + 10
+    resource.setrlimit(resource.RLIMIT_FSIZE, (full, before[1]))
+    try:
+        with pytest.raises(BusError, match="could not be recorded"):
+            await publish(bus, 2)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not (await bus.channel("fake").publish(inbound(2))).duplicate
+    assert await pending(bus) == ["m1", "m2"]
+    await bus.aclose()
+    bus = open_bus(tmp_path)
+    assert await pending(bus) == ["m1", "m2"]
+    assert bus.statistics()["damaged_lines"] == 0
+    await bus.aclose()

@@ -1,0 +1,353 @@
+"""Consolidation in the background: it never delays a turn, and never loses or doubles anything."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from itertools import pairwise
+
+import anyio
+import pytest
+
+from bot.errors import TransientModelError
+from bot.llm.base import CapabilityProfile, ModelReply, ModelRequest
+from bot.memory.fold import CONSOLIDATION_FAILED
+from bot.memory.snapshot import HISTORY
+from bot.tape.entries import MEMORY_CONSOLIDATED
+from bot.testing.host import Bounds, Host, session_host
+from bot.testing.manual_clock import ManualClock
+from bot.testing.scripted_model import (
+    USAGE,
+    Held,
+    ScriptedModel,
+    Step,
+    calls,
+    consolidates,
+    says,
+)
+
+SMALL = Bounds(window=10)
+DONE = consolidates("[2026-02-10 10:00] Ada counted.", "- Ada counts.")
+
+
+def conversation(request: ModelRequest) -> str:
+    return str(request.messages[1]["content"]).partition("## Conversation to Process\n")[2]
+
+
+def counted(prompt_tokens: int) -> ModelReply:
+    return says("ok", usage=replace(USAGE, prompt_tokens=prompt_tokens))
+
+
+async def talk(host: Host, turns: int, *, begin: int = 1) -> None:
+    for number in range(begin, begin + turns):
+        assert await host.channel.ask(f"number {number}.") == "ok"
+
+
+def model_of(*consolidation: Step) -> ScriptedModel:
+    return ScriptedModel(lambda _: says("ok"), consolidation=consolidation)
+
+
+async def test_it_begins_at_so_many_messages_and_keeps_the_newest_half_in_view(tmp_path):
+    model = model_of(DONE)
+    async with session_host(tmp_path, model, bounds=SMALL) as host:
+        await talk(host, 4)
+        assert model.asked("consolidation") == []
+        await talk(host, 1, begin=5)
+        [cursor] = await host.until_event(MEMORY_CONSOLIDATED)
+        through = [
+            e.payload["content"]
+            for e in await host.tape()
+            if e.id <= cursor.data["through"]
+            and e.kind == "message"
+            and e.payload["role"] == "user"
+        ]
+        await host.channel.ask("what now?")
+    assert through == ["number 1.", "number 2.", "number 3."]
+    told = str(model.asked()[-1].messages[1:])
+    assert "number 3." not in told
+    assert "number 4." in told
+    assert "Ada counts." in model.asked()[-1].messages[0]["content"]
+
+
+async def test_it_begins_at_so_many_tokens_too(tmp_path):
+    model = model_of(DONE)
+    async with session_host(tmp_path, model, bounds=Bounds(memory_tokens=600)) as host:
+        for _ in range(3):
+            await host.channel.ask("word " * 160)
+        await host.until_event(MEMORY_CONSOLIDATED)
+
+
+async def test_it_begins_when_the_provider_counts_a_long_prompt(tmp_path):
+    model = ScriptedModel(lambda _: counted(4_500), consolidation=[DONE])
+    bounds = Bounds(memory_tokens=10_000, prompt_tokens=4_000)
+    async with session_host(tmp_path, model, bounds=bounds) as host:
+        for _ in range(2):
+            await host.channel.ask("word " * 1_200)
+        await host.until_event(MEMORY_CONSOLIDATED)
+
+
+async def test_a_prompt_that_is_long_by_what_is_fixed_in_it_consolidates_nothing(tmp_path):
+    """Else each turn would pay for a consolidation that cannot help."""
+    model = ScriptedModel(lambda _: counted(50_000))
+    async with session_host(tmp_path, model, bounds=Bounds(prompt_tokens=4_000)) as host:
+        for _ in range(4):
+            await host.channel.ask("hi")
+        await anyio.wait_all_tasks_blocked()
+    assert model.asked("consolidation") == []
+
+
+async def test_turns_never_wait_for_it(tmp_path):
+    held = Held(DONE)
+    model = model_of(held)
+    async with session_host(tmp_path, model, bounds=SMALL) as host:
+        await talk(host, 5)
+        with anyio.fail_after(5):
+            await held.entered.wait()
+        await talk(host, 5, begin=6)
+        assert "Consolidation: running" in await host.channel.ask("/status")
+        held.release.set()
+        await host.until_event(MEMORY_CONSOLIDATED)
+        await host.channel.ask("hm")
+    told = str(model.asked()[-1].messages[1:])
+    assert all(f"number {n}." in told for n in range(4, 11))
+
+
+async def test_ranges_are_consolidated_once_and_without_a_gap(tmp_path):
+    model = ScriptedModel(lambda _: says("ok"), consolidation=lambda _: DONE)
+    async with session_host(tmp_path, model, bounds=SMALL) as host:
+        await talk(host, 30)
+        await host.until(lambda: len(model.asked("consolidation")) >= 8)
+        assert await host.channel.ask("/new") == "New session started."
+        ranges = [event.data["range"] for event in await host.events(HISTORY)]
+        first_said = next(e.id for e in await host.tape() if e.kind == "message")
+    assert ranges[0][0] <= first_said
+    assert all(later[0] == earlier[1] + 1 for earlier, later in pairwise(ranges))
+    said = re.findall(
+        r"USER \(Ada\): number (\d+)",
+        "".join(conversation(r) for r in model.asked("consolidation")),
+    )
+    assert said == [str(n) for n in range(1, 31)]
+
+
+async def test_history_carries_the_time_of_what_it_covers_not_of_the_summariser(tmp_path):
+    model = model_of(consolidates("Ada counted, without a date.", "- Ada counts."))
+    async with session_host(tmp_path, model, bounds=SMALL) as host:
+        for number in range(1, 6):
+            await host.channel.ask(f"number {number}.")
+            host.clock.advance(3_600)
+        [history] = await host.until_event(HISTORY)
+    assert (history.data["from"], history.data["to"]) == ("2026-02-10 10:00", "2026-02-10 12:00")
+    assert history.data["entry"] == "[2026-02-10 10:00] Ada counted, without a date."
+
+
+FACTS = "\n".join(
+    f"- fact {word}." for word in ("alpha", "beta", "gamma", "delta", "kappa", "zeta")
+)
+BAD = {
+    "prose": (says("Sure! I saved everything."), "answered in prose"),
+    "nothing": (says(""), "called no tool"),
+    "object arguments": (
+        calls(("save_memory", {"history_entry": {"a": 1}, "memory_update": "x"})),
+        "history_entry cannot be used",
+    ),
+    "truncated arguments": (calls(("save_memory", '{"history_entry": "[2026')), "cannot be used"),
+    "cut off": (
+        calls(
+            ("save_memory", {"history_entry": "x", "memory_update": FACTS}), finish_reason="length"
+        ),
+        "cut off",
+    ),
+    "empty arguments": (calls(("save_memory", "{}")), "cannot be used"),
+    "empty history": (
+        calls(("save_memory", {"history_entry": "  ", "memory_update": FACTS})),
+        "history entry is empty",
+    ),
+    "another tool": (calls(("memory_save", {"content": "- x"})), "instead of calling save_memory"),
+    "(nothing)": (consolidates("[2026-02-10 10:00] x", "(nothing)"), "is not memory"),
+    "an empty memory": (consolidates("[2026-02-10 10:00] x", ""), "would drop 6 of 6 facts"),
+    "a large shrink": (
+        consolidates("[2026-02-10 10:00] x", "- fact alpha.\n- fact beta."),
+        "would drop",
+    ),
+    "too long": (
+        consolidates("[2026-02-10 10:00] x", FACTS + "\n- " + "x" * 9_000),
+        "too long",
+    ),
+    "no answer": (TransientModelError("the provider is down"), "the provider is down"),
+}
+
+
+@pytest.mark.parametrize("answer", BAD)
+async def test_an_unusable_answer_is_a_visible_failure_that_is_retried(tmp_path, answer):
+    """The cursor does not move, memory stays, and the next try covers the same range."""
+    step, why = BAD[answer]
+    good = consolidates("[2026-02-10 10:00] Ada counted.", f"{FACTS}\n- Ada counts.")
+    model = ScriptedModel(lambda _: says("ok"), consolidation=[step, good])
+    async with session_host(tmp_path, model, bounds=SMALL) as host:
+        for line in FACTS.splitlines():
+            await host.channel.ask(f"/memory add {line.removeprefix('- ').capitalize()}")
+        memory = (await host.channel.ask("/memory")).partition("\n\n")[2].partition("\n\n")[0]
+        await talk(host, 5)
+        [failed] = await host.until_event(CONSOLIDATION_FAILED)
+        assert why in failed.data["error"]
+        assert await host.events(MEMORY_CONSOLIDATED) == []
+        assert await host.events(HISTORY) == []
+        for command in ("/memory", "/status"):
+            shown = await host.channel.ask(command)
+            assert "failed at" in shown
+            assert why.split("'")[0] in shown
+        assert memory in await host.channel.ask("/memory")
+        with anyio.fail_after(5):
+            await host.clock.until_sleeping()
+        host.clock.advance(29)
+        await anyio.wait_all_tasks_blocked()
+        assert len(model.asked("consolidation")) == 1
+        host.clock.advance(1)
+        [history] = await host.until_event(HISTORY)
+        assert history.data["range"][0] == failed.data["after"] + 1
+        assert "failed" not in await host.channel.ask("/memory")
+
+
+async def test_failures_back_off_longer_each_time(tmp_path):
+    model = ScriptedModel(lambda _: says("ok"), consolidation=lambda _: says("prose"))
+    async with session_host(tmp_path, model, bounds=SMALL) as host:
+        await talk(host, 5)
+        for count, wait in enumerate((30.0, 60.0, 120.0), start=1):
+            failed = await host.until_event(CONSOLIDATION_FAILED, count)
+            assert failed[-1].data["retry_in"] == wait
+            with anyio.fail_after(5):
+                await host.clock.until_sleeping()
+            host.clock.advance(wait)
+
+
+async def test_a_failure_is_still_shown_and_still_backs_off_after_a_restart(tmp_path):
+    clock = ManualClock()
+    model = ScriptedModel(lambda _: says("ok"), consolidation=lambda _: says("prose"))
+    async with session_host(tmp_path, model, bounds=SMALL, clock=clock) as host:
+        await talk(host, 5)
+        await host.until_event(CONSOLIDATION_FAILED)
+        await host.channel.ask("/status")
+        await host.until(lambda: host.bus.statistics()["pending"] == 0)
+    async with session_host(tmp_path, model, bounds=SMALL, clock=clock) as host:
+        status = await host.channel.send("/status", message_id="s1")
+        assert "failed at" in await host.channel.answer_to(status)
+        with anyio.fail_after(5):
+            await clock.until_sleeping()
+        assert len(model.asked("consolidation")) == 1
+        clock.advance(30)
+        failed = await host.until_event(CONSOLIDATION_FAILED, 2)
+        assert failed[-1].data["attempt"] == 2
+
+
+async def test_failed_calls_are_counted_in_usage(tmp_path):
+    model = ScriptedModel(lambda _: says("ok"), consolidation=[says("prose")])
+    async with session_host(tmp_path, model, bounds=SMALL) as host:
+        await talk(host, 5)
+        await host.until_event(CONSOLIDATION_FAILED)
+        assert "6 model calls, 60 tokens read" in await host.channel.ask("/status")
+
+
+async def test_background_calls_are_counted_in_usage(tmp_path):
+    async with session_host(tmp_path, model_of(DONE), bounds=SMALL) as host:
+        await talk(host, 5)
+        await host.until_event(MEMORY_CONSOLIDATED)
+        assert "6 model calls, 60 tokens read" in await host.channel.ask("/status")
+
+
+async def test_a_save_while_it_runs_is_not_lost(tmp_path):
+    held = Held(consolidates("[2026-02-10 10:00] x", "- Ada counts."))
+    async with session_host(tmp_path, model_of(held), bounds=SMALL) as host:
+        await talk(host, 5)
+        with anyio.fail_after(5):
+            await held.entered.wait()
+        await host.channel.ask("/memory add I live in Oslo")
+        await host.channel.ask("Remember that my cat is Tom")
+        held.release.set()
+        await host.until_event(MEMORY_CONSOLIDATED)
+        memory = await host.channel.ask("/memory")
+    assert "- Ada counts.\n- I live in Oslo\n- My cat is Tom" in memory
+
+
+async def test_what_was_removed_while_it_runs_does_not_come_back(tmp_path):
+    update = "- I like tea\n- I live in Oslo\n- Ada counts."
+    held = Held(consolidates("[2026-02-10 10:00] x", update))
+    async with session_host(tmp_path, model_of(held), bounds=SMALL) as host:
+        await host.channel.ask("/memory add I like tea")
+        await host.channel.ask("/memory add I live in Oslo")
+        await talk(host, 5)
+        with anyio.fail_after(5):
+            await held.entered.wait()
+        await host.channel.ask("/memory undo")
+        held.release.set()
+        await host.until_event(MEMORY_CONSOLIDATED)
+        memory = await host.channel.ask("/memory")
+    assert "- I like tea\n- Ada counts." in memory
+    assert "Oslo" not in memory
+
+
+async def test_what_was_said_before_memory_was_cleared_is_not_learned_again(tmp_path):
+    """Neither by a consolidation that ran meanwhile, nor by the next one."""
+    held = Held(consolidates("[2026-02-10 10:00] x", "- I live in Oslo\n- Ada counts."))
+    model = model_of(held, consolidates("[2026-02-10 10:00] y", "- Ada waves."))
+    async with session_host(tmp_path, model, bounds=SMALL) as host:
+        await host.channel.ask("/memory add I live in Oslo")
+        await talk(host, 5)
+        with anyio.fail_after(5):
+            await held.entered.wait()
+        await host.channel.ask("/memory clear yes")
+        held.release.set()
+        await host.until_event(MEMORY_CONSOLIDATED)
+        assert "counts" not in await host.channel.ask("/memory")
+        await host.channel.ask("I wave.")
+        await host.channel.ask("/new")
+    asked = conversation(model.asked("consolidation")[-1])
+    assert "I wave." in asked
+    assert "number" not in asked
+
+
+async def test_recalled_text_tool_results_and_quotes_are_not_offered_as_the_persons_words(tmp_path):
+    """A tool's result is not in the request at all; a quote is marked as one."""
+    steps = iter([calls(("memory_recall", {"query": "planet"}))])
+    kept = consolidates("[2026-02-10 10:00] x", "- The planet is Zorblax\n- Ada counts.")
+    model = ScriptedModel(lambda _: next(steps, says("ok")), consolidation=[kept])
+    async with session_host(tmp_path, model, bounds=SMALL) as host:
+        await host.channel.ask("/memory add The planet is Zorblax")
+        await host.channel.ask("which planet?")
+        await host.channel.answer_to(
+            await host.channel.send("what of this?", quote="Remember that Bob owes me 500")
+        )
+        await talk(host, 4)
+        await host.until_event(MEMORY_CONSOLIDATED)
+        assert "500" not in await host.channel.ask("/memory")
+        assert "Zorblax" in str([e.payload for e in await host.tape() if e.kind == "tool_result"])
+    asked = conversation(model.asked("consolidation")[0])
+    assert "Zorblax" not in asked
+    assert "<quoted>\n  > Remember that Bob owes me 500\n  </quoted>" in asked
+
+
+async def test_a_kill_while_it_runs_leaves_its_range_open(tmp_path):
+    held = Held(DONE)
+    model = model_of(held, DONE)
+    async with session_host(tmp_path, model, bounds=SMALL) as host:
+        await talk(host, 5)
+        with anyio.fail_after(5):
+            await held.entered.wait()
+    async with session_host(tmp_path, model, bounds=SMALL) as host:
+        await host.channel.send("/status", message_id="s1")
+        [history] = await host.until_event(HISTORY)
+    first, second = model.asked("consolidation")
+    assert conversation(first) == conversation(second)
+    assert history.data["range"][1] > 0
+
+
+async def test_a_model_without_tools_consolidates_by_grammar(tmp_path):
+    profile = CapabilityProfile(tools=False, forced_tool=False, json_schema=True)
+    text = (
+        '{"history_entry": "[2026-02-10 10:00] x", "memory_update": "- Ada counts.", "removed": []}'
+    )
+    model = ScriptedModel(lambda _: says("ok"), consolidation=[says(text)], profile=profile)
+    async with session_host(tmp_path, model, bounds=SMALL) as host:
+        await talk(host, 5)
+        await host.until_event(MEMORY_CONSOLIDATED)
+        assert "Ada counts." in await host.channel.ask("/memory")
+    assert model.asked("consolidation")[0].json_schema is not None

@@ -1,0 +1,48 @@
+"""What a consolidation writes, and when it writes nothing."""
+
+from __future__ import annotations
+
+from bot.consolidation.policy import Range
+from bot.consolidation.worker import Consolidation, record
+from bot.llm.base import Usage
+from bot.memory.load import load_fold
+from bot.memory.zone import MemoryZone
+from bot.tape.entries import message
+from bot.tape.service import TapeService
+from bot.tape.stores.memory import MemoryTapeStore
+from bot.testing.manual_clock import ManualClock
+
+
+async def test_a_result_for_a_range_already_consolidated_is_dropped():
+    """A late one writes nothing: neither its memory, nor its history, nor a cursor of its own."""
+    tape = TapeService(MemoryTapeStore(), "fake:1")
+    await tape.ensure_bootstrap_anchor()
+    fold = await load_fold(tape, max_messages=100, max_tokens=10_000)
+    tape.observe(fold.apply)
+    zone = MemoryZone(tape, fold=fold.zone, clock=ManualClock())
+    await zone.ensure()
+    await tape.append(message("user", "first"))
+    early = _result(Range(1, await tape.version()), "- early")
+    await tape.append(message("user", "second"))
+    late = _result(Range(1, await tape.version()), "- late")
+    assert await record(zone, fold, early)
+    before = await tape.version(), fold.window.cursor
+    assert not await record(zone, fold, late)
+    assert (await tape.version(), fold.window.cursor) == before
+    assert zone.read().long_term == "- early"
+    assert fold.window.unconsolidated == 1
+
+
+def _result(covered: Range, update: str) -> Consolidation:
+    return Consolidation(
+        range=covered,
+        history="[2026-02-10 10:00] Talk.",
+        base="",
+        update=update,
+        messages=1,
+        tokens=8,
+        since="2026-02-10 10:00",
+        until="2026-02-10 10:00",
+        usage=Usage(),
+        cleared=0,
+    )

@@ -1,0 +1,471 @@
+"""Whatever a tape holds: opened from its tail it says what a fold over the whole of it says."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import anyio
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bot.agent.context import default_context
+from bot.clock import iso
+from bot.consolidation.policy import Policy, Range
+from bot.consolidation.worker import Consolidation, record
+from bot.llm.base import Usage
+from bot.memory.fold import CONSOLIDATION_FAILED, SessionFold
+from bot.memory.load import load_fold
+from bot.memory.snapshot import zone_entries
+from bot.memory.transcript import transcript
+from bot.memory.turns import DELIVERY, REPLY, TURN_RESUME
+from bot.memory.window import LOOP_STEP, TURN_END, TURN_START, WindowFold, entry_tokens
+from bot.memory.zone import MemoryZone
+from bot.tape.entries import (
+    CONTEXT_OVERFLOW,
+    KINDS,
+    SESSION_NEW,
+    TapeEntry,
+    anchor,
+    event,
+    message,
+    system,
+    tool_call,
+    tool_result,
+)
+from bot.tape.service import TapeService
+from bot.tape.stores.memory import MemoryTapeStore
+from bot.testing.manual_clock import ManualClock
+
+MESSAGES, TOKENS = 8, 120
+SETTINGS = settings(
+    max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+)
+
+
+class Session:
+    """Writes a tape as a session's worker does, step by step, in any order that it may."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.tape = TapeService(MemoryTapeStore(clock=self.clock), "fake:1")
+        self.numbers = iter(range(1, 10_000))
+        self.turn: str | None = None
+        self.steps = 0
+        self.inbound: list[str] = []
+
+    async def open(self) -> None:
+        await self.tape.ensure_bootstrap_anchor()
+        self.fold = await load_fold(self.tape, max_messages=MESSAGES, max_tokens=TOKENS)
+        fresh = TapeService(self.tape.store, "fake:1")
+        self.tape = fresh
+        fresh.observe(self.fold.apply)
+        self.zone = MemoryZone(fresh, fold=self.fold.zone, clock=self.clock, retention_days=3)
+        await self.zone.ensure()
+
+    async def do(self, action: str, text: str) -> None:
+        await getattr(self, f"_{action}")(text)
+
+    async def _say(self, text: str) -> None:
+        """A message: begins a turn, or waits for the running one."""
+        number = f"m{next(self.numbers)}"
+        if self.turn is not None:
+            await self.tape.append(message("user", text, inbound=number, queued=True))
+            return
+        await self._start([message("user", text, inbound=number)], [number], [])
+
+    async def _start(self, arrived: list[TapeEntry], inbound: list[str], joined: list[int]) -> None:
+        self.turn, self.steps, self.inbound = f"turn-{next(self.numbers)}", 0, inbound
+        data = {"turn": self.turn, "inbound": inbound, "joined": joined}
+        prompt = [system("prompt", hash=f"h{self.fold.frozen.version}")]
+        await self.tape.append_many([*arrived, *prompt, event(TURN_START, data)])
+
+    async def _next(self, _: str) -> None:
+        """Take up what waits, as after a turn."""
+        waiting = self.fold.window.waiting()
+        if self.turn is None and waiting:
+            await self._start([], [e.meta["inbound"] for e in waiting], [e.id for e in waiting])
+
+    async def _join(self, _: str) -> None:
+        waiting = self.fold.window.waiting()
+        if self.turn is not None and waiting:
+            arrived = [e.meta["inbound"] for e in waiting]
+            self.inbound += arrived
+            data = {
+                "turn": self.turn,
+                "step": self.steps,
+                "status": "joined",
+                "joined": [e.id for e in waiting],
+                "inbound": arrived,
+            }
+            await self.tape.append(event(LOOP_STEP, data))
+
+    async def _tool(self, text: str) -> None:
+        if self.turn is None:
+            return
+        self.steps += 1
+        call = f"c{next(self.numbers)}"
+        step = {"turn": self.turn, "step": self.steps, "spent": Usage(3, 1, 2, 0.5, 1).as_json()}
+        await self.tape.append_many(
+            [
+                tool_call("", [{"id": call, "name": "t", "arguments": "{}"}], turn=self.turn),
+                event(LOOP_STEP, step),
+            ]
+        )
+        if text != "orphan":
+            await self.tape.append(tool_result(call, "t", text, turn=self.turn))
+
+    async def _answer(self, text: str) -> None:
+        if self.turn is None:
+            return
+        said = event(REPLY, {"text": text}) if text == "error" else message("assistant", text)
+        await self._end(said, [])
+
+    async def _stop(self, text: str) -> None:
+        if self.turn is not None:
+            waiting = self.fold.window.waiting()
+            self.inbound += [e.meta["inbound"] for e in waiting]
+            await self._end(event(REPLY, {"text": "Stopped."}), [e.id for e in waiting])
+
+    async def _end(self, said: TapeEntry, joined: list[int]) -> None:
+        data = {
+            "turn": self.turn,
+            "answered": True,
+            "inbound": self.inbound,
+            "reply_to": self.inbound[-1],
+            "usage": Usage(5, 0, 1, None, 1).as_json(),
+            "prompt_tokens": len(self.inbound) * 7,
+            "pointers": self.fold.pointers(),
+        }
+        if joined:
+            data["joined"] = joined
+        await self.tape.append_many([said, event(TURN_END, data)])
+        self.turn = None
+
+    async def _command(self, text: str) -> None:
+        turn = f"turn-{next(self.numbers)}"
+        await self.tape.append_many(
+            [
+                event("command", {"name": "x"}, inbound="c"),
+                event(REPLY, {"text": text}, turn=turn),
+                event(
+                    TURN_END,
+                    {
+                        "turn": turn,
+                        "answered": True,
+                        "inbound": [f"c-{turn}"],
+                        "pointers": self.fold.pointers(),
+                    },
+                ),
+            ]
+        )
+
+    async def _deliver(self, _: str) -> None:
+        for turn in list(self.fold.turns.undelivered)[:1]:
+            await self.tape.append(event(DELIVERY, {"turn": turn, "delivered": True}))
+
+    async def _save(self, text: str) -> None:
+        await self.zone.save_long_term(text)
+
+    async def _note(self, text: str) -> None:
+        await self.zone.append_daily(text)
+
+    async def _clear(self, _: str) -> None:
+        await self.zone.clear()
+
+    async def _day(self, _: str) -> None:
+        self.clock.advance(86_400)
+
+    async def _consolidate(self, text: str) -> None:
+        due = Policy(window=4, tokens=10_000, prompt_tokens=10_000).due(self.fold)
+        if due is None:
+            return
+        await self._recorded(due, text)
+
+    async def _recorded(self, due: Range, text: str) -> None:
+        entries = await self.tape.read_entries(due.first, due.last)
+        spoken = [e for e in entries if e.kind in ("message", "tool_call", "tool_result")]
+        result = Consolidation(
+            due,
+            f"history {text}",
+            self.zone.read().long_term,
+            text,
+            sum(e.kind == "message" for e in entries),
+            sum(entry_tokens(e) for e in spoken),
+            "?",
+            "?",
+            Usage(1, 0, 1, 0.1, 1),
+            self.fold.zone.cleared,
+        )
+        assert await record(self.zone, self.fold, result)
+
+    async def _fail(self, text: str) -> None:
+        await self.tape.append_event(CONSOLIDATION_FAILED, {"error": text, "attempt": 1})
+
+    async def _overflow(self, text: str) -> None:
+        starts = self.fold.window.turn_starts()
+        if self.turn is not None and len(starts) > 1:
+            state = {"summary": text, "keep_from": starts[-1]}
+            await self.tape.append(anchor(CONTEXT_OVERFLOW, state))
+
+    async def _handoff(self, text: str) -> None:
+        if self.turn is None:
+            await self.tape.handoff("problem/other", {"summary": text})
+
+    async def _new(self, text: str) -> None:
+        if self.turn is None and not self.fold.window.waiting():
+            carry = zone_entries(self.zone.read(), iso(self.clock.now()))
+            boundary = anchor(SESSION_NEW, {"summary": text})
+            await self.tape.archive([*carry, boundary])
+
+    async def _reopen(self, _: str) -> None:
+        await self.open()
+        opened = self.fold.turns.open
+        assert (opened.id if opened else None) == self.turn
+        if opened is not None:
+            assert (opened.steps, opened.inbound) == (self.steps, self.inbound)
+            await self.tape.append(event(TURN_RESUME, {"turn": self.turn}))
+
+
+ACTIONS = (
+    "say",
+    "say",
+    "next",
+    "join",
+    "tool",
+    "answer",
+    "answer",
+    "stop",
+    "command",
+    "deliver",
+    "save",
+    "note",
+    "clear",
+    "day",
+    "consolidate",
+    "fail",
+    "overflow",
+    "handoff",
+    "new",
+    "reopen",
+)
+TEXTS = st.sampled_from(
+    ["hi", "error", "orphan", "word " * 12, "word " * 40, "- a\n- b", "你好", "x " * 3]
+)
+STEPS = st.lists(st.tuples(st.sampled_from(ACTIONS), TEXTS), max_size=60)
+
+
+@given(STEPS)
+@SETTINGS
+def test_opened_from_its_tail_a_tape_says_what_a_fold_over_the_whole_says(steps):
+    async def run() -> None:
+        session = Session()
+        await session.open()
+        for action, text in steps:
+            await session.do(action, text)
+        from_tail = await load_fold(session.tape, max_messages=MESSAGES, max_tokens=TOKENS)
+        whole = SessionFold(WindowFold(MESSAGES, TOKENS))
+        for entry in await session.tape.read_entries():
+            whole.apply(entry)
+        assert state(from_tail) == state(whole)
+        assert state(session.fold) == state(whole)
+
+    anyio.run(run)
+
+
+@given(STEPS)
+@SETTINGS
+def test_what_is_in_view_is_bounded_and_nothing_unconsolidated_is_forgotten(steps):
+    """After each turn's beginning the view holds its bounds; the count of the rest is exact."""
+
+    async def run() -> None:
+        session = Session()
+        await session.open()
+        for action, text in steps:
+            await session.do(action, text)
+            window = session.fold.window
+            if action == "say" and session.steps == 0 and len(window.turn_starts()) > 1:
+                newest = [e for e in window.entries if e.id >= window.turn_starts()[-1]]
+                assert window.messages <= MESSAGES or len(newest) * 2 > MESSAGES
+        said = [e for e in await session.tape.read_entries() if e.kind == "message"]
+        after = [e for e in said if e.id > session.fold.window.cursor]
+        assert session.fold.window.unconsolidated == len(after)
+
+    anyio.run(run)
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 12)
+    | st.sampled_from(
+        [
+            "",
+            "user",
+            "c1",
+            "c2",
+            "\ud800",
+            "你",
+            "[",
+            '{"a": 1}',
+            "2026-02-10T10:00:00+00:00",
+            "0001-01-01T00:00:00+00:00",
+            "9999-12-31T23:59:59-12:00",
+            "UTC",
+            "Asia/Tokyo",
+            "../x",
+            "memory/open",
+            "memory/seal",
+            "session/new",
+            TURN_START,
+            TURN_END,
+            LOOP_STEP,
+        ]
+    ),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "id",
+                    "name",
+                    "arguments",
+                    "turn",
+                    "joined",
+                    "inbound",
+                    "version",
+                    "content",
+                    "through",
+                    "keep_from",
+                    "messages",
+                    "tokens",
+                    "date",
+                    "usage",
+                    "cost",
+                    "answered",
+                ]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=4,
+)
+IDS = st.sampled_from(["c1", "c2", "c3"])
+CALLS = st.lists(st.fixed_dictionaries({"id": IDS | JSON, "name": JSON, "arguments": JSON}))
+STATES = st.fixed_dictionaries(
+    {},
+    optional={
+        "joined": st.lists(st.integers(-1, 21), max_size=4) | JSON,
+        "through": st.integers(-2, 25) | JSON,
+        "keep_from": st.integers(-2, 25) | JSON,
+        "messages": st.integers(-3, 9) | JSON,
+        "tokens": JSON,
+        "turn": JSON,
+        "inbound": st.lists(JSON, max_size=2) | JSON,
+        "usage": JSON,
+        "version": st.integers(-1, 3) | JSON,
+        "answered": JSON,
+    },
+)
+NAMES = st.sampled_from(
+    [
+        TURN_START,
+        TURN_END,
+        LOOP_STEP,
+        "memory/open",
+        "memory/seal",
+        "memory/consolidated",
+        "session/new",
+        "auto_handoff/context_overflow",
+        DELIVERY,
+        REPLY,
+        TURN_RESUME,
+    ]
+)
+PAYLOADS = st.fixed_dictionaries(
+    {},
+    optional={
+        "role": st.sampled_from(["user", "assistant"]) | JSON,
+        "content": JSON,
+        "calls": CALLS | JSON,
+        "call_id": IDS | JSON,
+        "name": NAMES | JSON,
+        "data": STATES | JSON,
+        "state": STATES | JSON,
+    },
+)
+METAS = st.dictionaries(
+    st.sampled_from(
+        ["ts", "sent", "tz", "sender", "private", "queued", "quote", "inbound", "turn", "hash"]
+    ),
+    JSON,
+    max_size=4,
+)
+ENTRIES = st.lists(st.tuples(st.sampled_from(sorted(KINDS)), PAYLOADS, METAS), max_size=20)
+
+
+@given(ENTRIES)
+@settings(max_examples=200, deadline=None, derandomize=True)
+def test_no_tape_can_make_the_view_fail_or_leave_a_call_without_its_result(parts):
+    fold = SessionFold(WindowFold(MESSAGES, TOKENS))
+    for number, (kind, payload, meta) in enumerate(parts, start=1):
+        fold.apply(TapeEntry(number, kind, payload, meta))
+    open_calls: list[str] = []
+    for shown in default_context(fold.window):
+        if shown["role"] == "tool":
+            assert open_calls.pop(0) == shown["tool_call_id"]
+        else:
+            assert open_calls == []
+            open_calls = [call["id"] for call in shown.get("tool_calls", [])]
+    assert open_calls == []
+    transcript(fold.window.entries)
+    Policy(4, 100, 100).due(fold)
+    fold.pointers()
+
+
+@pytest.mark.parametrize("arguments", ["[" * 100_000, "1" * 5_000, '{"a":' * 50_000])
+def test_arguments_that_no_parser_takes_do_not_wedge_the_session(arguments):
+    window = WindowFold(MESSAGES, 10**9)
+    window.apply(message("user", "hi"))
+    window.apply(tool_call("", [{"id": "c", "name": "t", "arguments": arguments}]))
+    [_, call, result] = default_context(window)
+    assert call["tool_calls"][0]["function"]["arguments"].startswith('{"malformed"')
+    assert result["role"] == "tool"
+
+
+@pytest.mark.parametrize(
+    ("sent", "tz"),
+    [
+        ("0001-01-01T00:00:00+10:00", "UTC"),
+        ("9999-12-31T23:59:59-12:00", "Asia/Tokyo"),
+        ("2026-02-10T10:00:00+00:00", "Europe"),
+        ("2026-02-10T10:00:00+00:00", "a\0b"),
+        ("2026-02-10T10:00:00+00:00", "\ud800"),
+        ("yesterday", "../x"),
+    ],
+)
+def test_times_and_zones_that_cannot_be_shown_do_not_wedge_the_session(sent, tz):
+    window = WindowFold(MESSAGES, TOKENS)
+    window.apply(message("user", "hi", sent=sent, tz=tz))
+    [shown] = default_context(window)
+    assert shown["content"].endswith("hi")
+    assert len(transcript(window.entries)) == 1
+
+
+def state(value: Any) -> Any:
+    """All that a fold holds, as plain values; caches of the last thing said are left out."""
+    if is_dataclass(value) and not isinstance(value, (type, TapeEntry)):
+        return {
+            f.name: state(getattr(value, f.name))
+            for f in fields(value)
+            if f.name not in ("_said", "_open", "_inside")
+        }
+    if isinstance(value, dict):
+        return {key: state(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [state(one) for one in value]
+    if isinstance(value, float):
+        return round(value, 6)
+    return value

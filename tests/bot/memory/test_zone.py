@@ -1,0 +1,205 @@
+"""The memory zone: what is written is what is read, whole, versioned, pruned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, timedelta
+
+import anyio
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from bot.errors import MemoryRefused
+from bot.memory.guards import check_rewrite, lines_of, merge_concurrent
+from bot.memory.snapshot import DailyNote
+from bot.memory.zone import MemoryZone
+from bot.tape.entries import TapeEntry
+from bot.tape.service import TapeService
+from bot.tape.stores.file import FileTapeStore
+from bot.tape.stores.memory import MemoryTapeStore
+from bot.testing.manual_clock import ManualClock
+
+TAPE = "fake:1"
+KEPT_DAYS = 3
+
+
+async def zone_on(store, clock: ManualClock, retention_days: int = KEPT_DAYS) -> MemoryZone:
+    tape = TapeService(store, TAPE)
+    await tape.ensure_bootstrap_anchor()
+    zone = MemoryZone(tape, clock=clock, retention_days=retention_days)
+    await zone.ensure()
+    return zone
+
+
+class ZoneModel(RuleBasedStateMachine):
+    """A zone against a version number, a text and a dictionary."""
+
+    TEXT = st.sampled_from(["a", "- b\n- c", "你好 \ud800", "</memory>", "x" * 300, "# h"])
+
+    @initialize()
+    def begin(self) -> None:
+        self.clock = ManualClock()
+        self.store = MemoryTapeStore(clock=self.clock)
+        self.zone = anyio.run(zone_on, self.store, self.clock)
+        self.version, self.text, self.notes = 1, "", dict[str, str]()
+
+    def today(self) -> date:
+        return self.clock.now().date()
+
+    def written(self) -> None:
+        oldest = (self.today() - timedelta(days=KEPT_DAYS)).isoformat()
+        self.version += 1
+        self.notes = {day: note for day, note in self.notes.items() if day >= oldest}
+
+    @rule(text=TEXT)
+    def save(self, text: str) -> None:
+        anyio.run(self.zone.save_long_term, text)
+        self.text = text
+        self.written()
+
+    @rule(text=TEXT, back=st.integers(0, KEPT_DAYS))
+    def note(self, text: str, back: int) -> None:
+        day = (self.today() - timedelta(days=back)).isoformat()
+        anyio.run(self.zone.append_daily, text, day)
+        self.notes[day] = f"{self.notes[day]}\n{text}" if day in self.notes else text
+        self.written()
+
+    @rule(back=st.integers(KEPT_DAYS + 1, 40))
+    def note_too_old(self, back: int) -> None:
+        with pytest.raises(MemoryRefused, match="not kept"):
+            anyio.run(
+                self.zone.append_daily, "old", (self.today() - timedelta(days=back)).isoformat()
+            )
+
+    @rule()
+    def clear(self) -> None:
+        anyio.run(self.zone.clear)
+        self.text, self.notes = "", {}
+        self.version += 1
+
+    @rule(days=st.integers(1, 4))
+    def wait(self, days: int) -> None:
+        self.clock.advance(days * 86_400)
+
+    @rule()
+    def prune(self) -> None:
+        before = dict(self.notes)
+        dropped = anyio.run(self.zone.prune)
+        oldest = (self.today() - timedelta(days=KEPT_DAYS)).isoformat()
+        assert dropped == sum(day < oldest for day in before)
+        if dropped:
+            self.written()
+
+    @rule()
+    def reopen(self) -> None:
+        self.zone = anyio.run(zone_on, self.store, self.clock)
+        oldest = (self.today() - timedelta(days=KEPT_DAYS)).isoformat()
+        if any(day < oldest for day in self.notes):
+            self.written()
+
+    @invariant()
+    def reads_back(self) -> None:
+        snapshot = self.zone.read()
+        assert (snapshot.version, snapshot.long_term) == (self.version, self.text.strip())
+        assert snapshot.dailies == tuple(DailyNote(d, self.notes[d]) for d in sorted(self.notes))
+        assert self.zone.get_context().count("</memory>") == 1
+
+
+TestZoneAgainstItsModel = ZoneModel.TestCase
+TestZoneAgainstItsModel.settings = settings(
+    max_examples=40, stateful_step_count=20, deadline=None, derandomize=True
+)
+
+
+async def test_a_zone_without_its_seal_does_not_exist(tmp_path):
+    clock = ManualClock()
+    store = FileTapeStore(tmp_path, sync=False, clock=clock)
+    zone = await zone_on(store, clock)
+    await zone.save_long_term("- first")
+    await zone.save_long_term("- second")
+    await store.close()
+    [path] = tmp_path.glob("*.jsonl")
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:-1]))
+    store = FileTapeStore(tmp_path, sync=False, clock=clock)
+    assert (await zone_on(store, clock)).read().long_term == "- first"
+    await store.close()
+
+
+async def test_writes_at_the_same_time_are_all_kept():
+    clock, store = ManualClock(), MemoryTapeStore()
+    zone = await zone_on(store, clock)
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(10):
+            tasks.start_soon(zone.append_daily, f"note {number}")
+    [note] = zone.read().dailies
+    assert sorted(note.content.splitlines()) == [f"note {n}" for n in range(10)]
+    assert zone.read().version == 11
+
+
+async def test_what_goes_with_a_change_is_written_with_it_or_not_at_all():
+    store = MemoryTapeStore()
+    zone = await zone_on(store, ManualClock())
+    before = await store.version(TAPE)
+
+    def refuse(_):
+        raise MemoryRefused("no")
+
+    def compose(_, zone_part: list[TapeEntry], __) -> Sequence[TapeEntry]:
+        return zone_part
+
+    with pytest.raises(MemoryRefused):
+        await zone.edit(refuse, compose)
+    assert await store.version(TAPE) == before
+
+
+async def test_daily_notes_do_not_grow_for_ever():
+    """A year of notes: each write holds at most the retention's days."""
+    clock, store = ManualClock(), MemoryTapeStore()
+    zone = await zone_on(store, clock)
+    sizes = []
+    for _ in range(365):
+        clock.advance(86_400)
+        before = await store.version(TAPE)
+        await zone.append_daily("a note")
+        sizes.append(await store.version(TAPE) - before)
+    assert max(sizes) == KEPT_DAYS + 1 + 2
+    assert len(zone.read().dailies) == KEPT_DAYS + 1
+
+
+LINES = st.lists(
+    st.sampled_from([f"- fact {word} stands" for word in "abcdefgh"]), unique=True, max_size=8
+).map("\n".join)
+
+
+@given(base=LINES, current=LINES, update=LINES)
+@settings(deadline=None, derandomize=True)
+def test_a_merge_keeps_what_was_added_meanwhile_and_not_what_was_removed(base, current, update):
+    merged = set(merge_concurrent(base, current, update).splitlines())
+    old, now, new = (set(text.splitlines()) for text in (base, current, update))
+    if base == current:
+        assert merged == new
+    else:
+        assert now - old <= merged
+        assert not (old - now) & merged
+        assert new - (old - now) <= merged
+
+
+@given(old=LINES, new=LINES)
+@settings(deadline=None, derandomize=True)
+def test_a_rewrite_that_keeps_all_facts_or_names_what_goes_is_never_refused(old, new):
+    if new:
+        kept = "\n".join(dict.fromkeys([*old.splitlines(), *new.splitlines()]))
+        check_rewrite(old, kept)
+        check_rewrite(old, new, lines_of(old))
+
+
+@pytest.mark.parametrize(
+    "text", ["(nothing)", "None", "N/A", "- nothing to save", "no changes", "Nothing new.", "null"]
+)
+def test_a_word_for_nothing_is_not_memory(text):
+    with pytest.raises(MemoryRefused, match="is not memory"):
+        check_rewrite("", text)

@@ -1,0 +1,142 @@
+"""Whatever is sent when: each accepted message is settled once, and answered or said why not."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import anyio
+import pytest
+
+from bot.bus import SessionFull
+from bot.errors import TransientModelError
+from bot.llm.base import ModelRequest
+from bot.memory.fold import SessionFold
+from bot.memory.load import load_fold
+from bot.memory.window import TURN_END, WindowFold
+from bot.tape.entries import TapeEntry
+from bot.tape.service import TapeService
+from bot.testing.host import POLL, Bounds, Host, session_host
+from bot.testing.scripted_model import Held, ScriptedModel, Step, calls, consolidates, says
+
+BOUNDS = Bounds(window=10, session_limit=20, view_messages=14, archive_timeout=0.2)
+ACTIONS = {
+    "hello": 8,
+    "Remember that the number is {}": 2,
+    "/memory add fact {}": 2,
+    "/memory undo": 1,
+    "/status": 1,
+    "/stop": 3,
+    "/new": 1,
+    "/new now": 1,
+    "/nonsense": 1,
+}
+
+
+class Chaos:
+    """Sends what dice say to a model that does what dice say."""
+
+    def __init__(self, seed: int) -> None:
+        self.dice = random.Random(seed)
+        self.held: list[Held] = []
+        self.sent: list[str] = []
+        self.model = ScriptedModel(
+            self._turn, consolidation=self._consolidation, summary=lambda _: says("short")
+        )
+
+    def _turn(self, _: ModelRequest) -> Step:
+        chosen = self.dice.random()
+        reply: Step = says("ok")
+        if chosen < 0.25:
+            reply = calls(("memory_show", {}), ("memory_daily", {"content": "x"}))
+        elif chosen < 0.3:
+            reply = TransientModelError("down")
+        return self._maybe_held(reply)
+
+    def _consolidation(self, request: ModelRequest) -> Step:
+        asked = str(request.messages[1]["content"])
+        memory = asked.partition("Memory\n")[2].partition("\n\n## Conversation")[0]
+        good = consolidates("[2026-02-10 10:00] Talk.", memory.replace("(empty)", "- x"))
+        return self._maybe_held(good if self.dice.random() < 0.7 else says("prose"))
+
+    def _maybe_held(self, reply: Step) -> Step:
+        if self.dice.random() < 0.4 and not isinstance(reply, Held):
+            self.held.append(Held(reply, partial="so f"))
+            return self.held[-1]
+        return reply
+
+    async def play(self, host: Host, steps: int) -> None:
+        for _ in range(steps):
+            [text] = self.dice.choices(list(ACTIONS), list(ACTIONS.values()))
+            number = len(self.sent)
+            try:
+                await host.channel.send(text.format(number), message_id=f"m{number}")
+            except SessionFull:
+                self.let_go()
+                continue
+            self.sent.append(f"m{number}")
+            if self.dice.random() < 0.3:
+                self.let_go()
+            for _ in range(self.dice.randrange(12)):
+                await anyio.lowlevel.checkpoint()
+
+    def let_go(self) -> None:
+        for held in self.held:
+            held.release.set()
+        self.held.clear()
+
+    async def settle(self, host: Host) -> None:
+        """Let everything come to its end."""
+        with anyio.fail_after(10):
+            while host.bus.statistics()["pending"]:
+                self.let_go()
+                await anyio.sleep(POLL)  # the journal has no event for this
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_each_message_is_settled_once_whatever_is_sent_when(tmp_path, seed):
+    chaos = Chaos(seed)
+    for _ in range(3):
+        async with session_host(tmp_path, chaos.model, bounds=BOUNDS) as host:
+            await chaos.play(host, 15)
+            if chaos.dice.random() < 0.5:
+                await chaos.settle(host)
+    async with session_host(tmp_path, chaos.model, bounds=BOUNDS) as host:
+        await chaos.settle(host)
+        tape = await host.tape()
+        ends = Counter(inbound for e in tape if e.name == TURN_END for inbound in e.data["inbound"])
+        assert ends == dict.fromkeys(chaos.sent, 1)
+        _check_tape(tape)
+        await _check_fold(host, tape)
+
+
+def _check_tape(tape: list[TapeEntry]) -> None:
+    """Ids are dense; turns do not overlap; each call has one result at most; zones are whole."""
+    assert [entry.id for entry in tape] == list(range(1, len(tape) + 1))
+    results = Counter(e.payload["call_id"] for e in tape if e.kind == "tool_result")
+    assert set(results.values()) <= {1}
+    opened: str | None = None
+    for entry in tape:
+        if entry.name == "turn.start":
+            assert opened is None
+            opened = entry.data["turn"]
+        elif entry.name == TURN_END and entry.data["turn"] == opened:
+            opened = None
+    assert opened is None
+    seals = [e.data["version"] for e in tape if e.name == "memory/seal"]
+    assert seals == sorted(seals)
+    assert seals == [e.data["version"] for e in tape if e.name == "memory/open"]
+
+
+async def _check_fold(host: Host, tape: list[TapeEntry]) -> None:
+    """What the next start would see is what the whole tape says."""
+    service = TapeService(host.store, "fake:1")
+    bounds = {"max_messages": BOUNDS.view_messages, "max_tokens": BOUNDS.view_tokens}
+    loaded = await load_fold(service, **bounds)
+    whole = SessionFold(WindowFold(**bounds))
+    for entry in tape:
+        whole.apply(entry)
+    assert loaded.pointers() == whole.pointers()
+    assert loaded.window == whole.window
+    assert not whole.turns.unsettled
+    assert whole.window.waiting() == []

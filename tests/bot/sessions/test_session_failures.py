@@ -1,0 +1,260 @@
+"""What goes wrong with a model or inside a worker is said in the chat, and loses nothing."""
+
+from __future__ import annotations
+
+import resource
+
+import anyio
+import pytest
+
+from bot.errors import (
+    ContextOverflow,
+    ModelAuthError,
+    ModelRejected,
+    ModelUnavailable,
+    TransientModelError,
+)
+from bot.memory.window import TURN_END
+from bot.tape.entries import CONTEXT_OVERFLOW
+from bot.testing.host import Bounds, session_host
+from bot.testing.scripted_model import Held, ScriptedModel, calls, says
+
+LONG = "word " * 400
+
+
+@pytest.mark.parametrize(
+    "error", [TransientModelError, ModelAuthError, ModelRejected, ModelUnavailable]
+)
+async def test_a_provider_error_is_told_in_plain_words_and_the_message_stays(tmp_path, error):
+    model = ScriptedModel([error("the provider is on fire"), says("Ada, of course")])
+    async with session_host(tmp_path, model) as host:
+        told = await host.channel.ask("my name is Ada")
+        assert "could not get an answer from the model: the provider is on fire" in told
+        assert "Your message is kept" in told
+        await host.channel.ask("what is my name?")
+        assert (await host.events(TURN_END))[0].data["status"] == "error"
+    assert "my name is Ada" in str(model.requests[-1].messages)
+
+
+async def test_an_empty_answer_is_asked_for_again_and_then_told(tmp_path):
+    model = ScriptedModel([says(""), says("here"), says(" "), says("")])
+    async with session_host(tmp_path, model) as host:
+        assert await host.channel.ask("hi") == "here"
+        assert "empty answer" in await host.channel.ask("hi again")
+        assert len(model.requests) == 4
+
+
+async def test_an_answer_cut_at_the_models_limit_says_so(tmp_path):
+    model = ScriptedModel([says("Once upon", finish_reason="length")])
+    async with session_host(tmp_path, model) as host:
+        told = await host.channel.ask("a story")
+    assert told.startswith("Once upon")
+    assert "cut off" in told
+
+
+async def test_wrong_arguments_and_unknown_tools_come_back_as_errors_to_mend(tmp_path):
+    model = ScriptedModel(
+        [
+            calls(("memory_save", '{"content": "- A'), ("rm_rf", {}), ("memory_save", {"text": 1})),
+            calls(("memory_save", {"content": "- A"})),
+            says("mended"),
+        ]
+    )
+    async with session_host(tmp_path, model) as host:
+        assert await host.channel.ask("remember") == "mended"
+        results = [e.payload for e in await host.tape() if e.kind == "tool_result"]
+    assert [one["status"] for one in results] == ["error", "error", "error", "ok"]
+    assert "arguments of memory_save are wrong" in results[0]["content"]
+    assert "There is no tool 'rm_rf'" in results[1]["content"]
+    assert "It takes: content, removed" in results[2]["content"]
+    # Providers refuse a history whose arguments are no JSON object.
+    [called] = [m for m in model.requests[1].messages if "tool_calls" in m]
+    assert called["tool_calls"][0]["function"]["arguments"].startswith('{"malformed"')
+
+
+async def test_a_turn_that_reaches_its_bound_of_steps_still_answers(tmp_path):
+    bounds = Bounds(max_steps=3)
+    model = ScriptedModel(
+        lambda r: (
+            says("what I know so far") if r.tool_choice == "none" else calls(("memory_show", {}))
+        )
+    )
+    async with session_host(tmp_path, model, bounds=bounds) as host:
+        assert await host.channel.ask("loop") == "what I know so far"
+        assert len(model.requests) == 4
+    assert "last step of this turn" in str(model.requests[-1].messages[-1])
+
+
+async def test_a_model_that_calls_tools_in_its_last_step_is_not_obeyed(tmp_path):
+    model = ScriptedModel(lambda _: calls(("memory_clear", {})))
+    async with session_host(tmp_path, model, bounds=Bounds(max_steps=1)) as host:
+        await host.channel.ask("Remember that I like tea")
+        assert "within the steps allowed" in host.channel.answers[-1].text
+        assert len(model.requests) == 2
+
+
+async def test_overflow_hands_off_with_a_summary_keeps_the_newest_turn_and_tries_once_more(
+    tmp_path,
+):
+    overflow = ContextOverflow("too many tokens")
+    model = ScriptedModel(
+        [says("one"), says("two"), overflow, says("three"), says("four")],
+        summary=lambda _: says("Ada talked about words; her cat is Tom."),
+    )
+    async with session_host(tmp_path, model, bounds=Bounds(context_tokens=2_000)) as host:
+        await host.channel.ask(f"first {LONG}")
+        await host.channel.ask(f"second {LONG}")
+        third = await host.channel.send("third")
+        assert await host.channel.answer_to(third) == "three"
+        [boundary] = await host.events(CONTEXT_OVERFLOW)
+        kept = next(e for e in await host.tape() if e.payload.get("content") == "third")
+        assert boundary.data["keep_from"] == kept.id
+        assert boundary.data["summary"] == "Ada talked about words; her cat is Tom."
+        assert boundary.data["source"][1] == kept.id - 1
+        await host.channel.ask("fourth")
+    for request in model.asked()[-2:]:
+        assert "her cat is Tom" in request.messages[0]["content"]
+        assert "third" in str(request.messages[1:])
+        assert "first" not in str(request.messages[1:])
+
+
+async def test_overflow_within_a_turn_keeps_the_steps_of_that_turn(tmp_path):
+    model = ScriptedModel(
+        [
+            says("one"),
+            calls(("memory_show", {})),
+            ContextOverflow("too long"),
+            says("done"),
+        ],
+        summary=[says("Before: words.")],
+    )
+    async with session_host(tmp_path, model, bounds=Bounds(context_tokens=1_000)) as host:
+        await host.channel.ask(LONG)
+        assert await host.channel.ask("show") == "done"
+    roles = [m["role"] for m in model.asked()[-1].messages]
+    assert roles == ["system", "user", "assistant", "tool"]
+
+
+async def test_a_second_overflow_in_one_turn_is_told_and_not_tried_for_ever(tmp_path):
+    model = ScriptedModel(
+        lambda r: ContextOverflow("too long") if len(model.asked()) > 1 else says("one"),
+        summary=lambda _: says("short"),
+    )
+    async with session_host(tmp_path, model, bounds=Bounds(context_tokens=1_000)) as host:
+        await host.channel.ask(LONG)
+        assert "too long for the model" in await host.channel.ask("more")
+        assert len(model.asked()) == 3
+
+
+async def test_a_failing_summary_is_replaced_by_quotes_not_by_nothing(tmp_path):
+    model = ScriptedModel(
+        [says("one"), ContextOverflow("too long"), says("two")],
+        summary=lambda _: TransientModelError("down"),
+    )
+    async with session_host(tmp_path, model, bounds=Bounds(context_tokens=1_000)) as host:
+        await host.channel.ask(f"my cat is Tom. {LONG}")
+        assert await host.channel.ask("more") == "two"
+        [boundary] = await host.events(CONTEXT_OVERFLOW)
+    assert "my cat is Tom" in boundary.data["summary"]
+
+
+async def test_a_message_that_keeps_crashing_is_given_up_with_an_apology(tmp_path):
+    """Others in the same session, and other sessions, are served."""
+    model = ScriptedModel(
+        lambda r: RuntimeError("a defect") if "bomb" in str(r.messages[-1]) else says("fine")
+    )
+    async with session_host(tmp_path, model) as host:
+        bomb = await host.channel.send("bomb")
+        for pause in (1.0, 2.0, 4.0):
+            with anyio.fail_after(5):
+                await host.clock.until_sleeping()
+            assert await host.channel.ask("hi", chat="2") == "fine"
+            host.clock.advance(pause)
+        told = await host.channel.answer_to(bomb)
+        assert "went wrong with this message, more than once" in told
+        [notice, *rest] = [a for a in host.channel.answers if a.address == bomb.address]
+        assert "Something went wrong here" in notice.text
+        assert [one.reply_to for one in rest] == [bomb.id]
+        asked = len(model.requests)
+        await host.until_event("delivery")
+        await anyio.wait_all_tasks_blocked()
+        assert len(model.requests) == asked
+        [end] = await host.events(TURN_END)
+        assert end.data["inbound"] == [bomb.id]
+
+
+async def test_a_crash_is_survived_by_the_turn(tmp_path):
+    """The turn is taken up again; a tool that had run does not run twice."""
+    steps = iter(
+        [
+            calls(("memory_save", {"content": "- The user likes tea."})),
+            RuntimeError("a defect"),
+            says("saved"),
+        ]
+    )
+    model = ScriptedModel(lambda _: next(steps))
+    async with session_host(tmp_path, model) as host:
+        sent = await host.channel.send("I like tea")
+        with anyio.fail_after(5):
+            await host.clock.until_sleeping()
+        host.clock.advance(1.0)
+        assert await host.channel.answer_to(sent) == "saved"
+        assert len(await host.events("memory.long_term")) == 1
+        assert len(await host.events("turn.resume")) == 1
+        [end] = await host.events(TURN_END)
+        assert end.data["inbound"] == [sent.id]
+
+
+async def test_what_a_failed_turn_and_its_summary_consumed_is_counted(tmp_path):
+    model = ScriptedModel(
+        [says("one"), ContextOverflow("too long"), says("two")], summary=[says("short")]
+    )
+    async with session_host(tmp_path, model, bounds=Bounds(context_tokens=1_000)) as host:
+        await host.channel.ask(LONG)
+        await host.channel.ask("more")
+        assert "3 model calls, 30 tokens read (12 cached), 15 written, $0.0030" in (
+            await host.channel.ask("/status")
+        )
+
+
+async def test_a_turn_that_ends_in_an_error_shows_what_was_said_until_then(tmp_path):
+    held = Held(TransientModelError("broken pipe"), partial="The answer is")
+    model = ScriptedModel([held, says("42")])
+    async with session_host(tmp_path, model) as host:
+        sent = await host.channel.send("?")
+        await held.entered.wait()
+        held.release.set()
+        assert "broken pipe" in await host.channel.answer_to(sent)
+        await host.channel.ask("well?")
+    assert [m["content"] for m in model.requests[1].messages if m["role"] == "assistant"] == [
+        "The answer is"
+    ]
+
+
+async def test_a_full_disk_is_told_and_the_turn_goes_on_once_there_is_room(tmp_path):
+    """Nothing is said to be saved that the disk refused."""
+    held = Held(calls(("memory_save", {"content": "- The user likes tea."})))
+    steps = iter([held, says("Saved.")])
+    again = calls(("memory_save", {"content": "- The user likes tea."}))
+    model = ScriptedModel(lambda _: next(steps))
+    async with session_host(tmp_path, model) as host:
+        sent = await host.channel.send("I like tea")
+        await held.entered.wait()
+        [path] = (tmp_path / "tapes").glob("*.jsonl")
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 10, before[1]))
+        try:
+            held.release.set()
+            await host.channel.until(lambda: bool(host.channel.answers))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        assert "could not be written" in host.channel.answers[0].text
+        assert await host.events("memory.long_term") == []
+        steps = iter([again, says("Saved.")])
+        with anyio.fail_after(5):
+            await host.clock.until_sleeping()
+        host.clock.advance(1.0)
+        assert await host.channel.answer_to(sent) == "Saved."
+        assert len(await host.events("memory.long_term")) == 1
+        [end] = await host.events(TURN_END)
+        assert end.data["inbound"] == [sent.id]

@@ -1,0 +1,197 @@
+"""``/new``: everything is kept first, then the next phase begins; or nothing has changed."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import anyio
+import pytest
+
+from bot.errors import TransientModelError
+from bot.llm.base import ModelReply, ModelRequest
+from bot.memory.snapshot import HISTORY
+from bot.tape.entries import MEMORY_CONSOLIDATED, SESSION_NEW
+from bot.testing.host import Bounds, Host, session_host
+from bot.testing.scripted_model import Held, ScriptedModel, consolidates, says
+
+FAILED = "Memory archival failed, session not cleared. Please try again."
+SMALL = Bounds(window=10)
+TOLD = consolidates("[2026-02-10 10:00] Ada said that she lives in Oslo.", "- Ada lives in Oslo.")
+
+
+def model_of(*consolidation) -> ScriptedModel:
+    return ScriptedModel(lambda _: says("ok"), consolidation=consolidation)
+
+
+def _unchanged(request: ModelRequest) -> ModelReply:
+    asked = str(request.messages[1]["content"])
+    memory = asked.partition("Memory\n")[2].partition("\n\n## Conversation")[0]
+    return consolidates("[2026-02-10 10:00] Ada counted.", memory)
+
+
+async def test_new_keeps_what_was_said_then_hands_it_on(tmp_path):
+    """Memory and the summary are in the next prompt; the old words are not, but on the tape."""
+    model = model_of(TOLD)
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("I live in Oslo")
+        assert await host.channel.ask("/new") == "New session started."
+        await host.channel.ask("hello again")
+        [boundary] = await host.events(SESSION_NEW)
+        assert boundary.data["reason"] == "/new"
+        assert "I live in Oslo" in {e.payload.get("content") for e in await host.tape()}
+        [segment] = await host.store.segments("fake:1")
+        assert segment.last_id < boundary.id
+    system, *history = model.asked()[-1].messages
+    assert "- Ada lives in Oslo." in system["content"]
+    assert "summary: [2026-02-10 10:00] Ada said that she lives in Oslo." in system["content"]
+    assert len(history) == 1
+
+
+async def test_only_boundary_anchors_cut_the_view(tmp_path):
+    """Saves and consolidations write anchors too; the conversation stays in the prompt."""
+    model = ScriptedModel(lambda _: says("ok"), consolidation=_unchanged)
+    async with session_host(tmp_path, model, bounds=SMALL) as host:
+        for number in range(6):
+            await host.channel.ask(f"number {number}.")
+            await host.channel.ask(f"/memory add fact {number}")
+        await host.until_event(MEMORY_CONSOLIDATED)
+        await host.channel.ask("and?")
+        shown = str(model.asked()[-1].messages[1:])
+        assert "number 5." in shown
+        assert "number 4." in shown
+        await host.channel.ask("/new")
+        await host.channel.ask("hm")
+    assert "number 5." not in str(model.asked()[-1].messages[1:])
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        TransientModelError("down"),
+        says("I saved it!"),
+        consolidates("", "x"),
+    ],
+    ids=["error", "prose", "empty"],
+)
+async def test_a_new_that_cannot_archive_says_so_first_and_changes_nothing(tmp_path, step):
+    model = model_of(step, TOLD)
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("I live in Oslo")
+        told = await host.channel.ask("/new")
+        assert told.startswith(FAILED)
+        assert "/new now" in told
+        assert await host.events(SESSION_NEW) == []
+        assert await host.events(MEMORY_CONSOLIDATED) == []
+        assert await host.store.segments("fake:1") == []
+        assert "failed" in await host.channel.ask("/status")
+        await host.channel.ask("where do I live?")
+        assert "I live in Oslo" in str(model.asked()[-1].messages)
+        assert await host.channel.ask("/new") == "New session started."
+
+
+async def test_a_new_that_takes_too_long_says_so_and_changes_nothing(tmp_path):
+    model = model_of(Held(TOLD))
+    async with session_host(tmp_path, model, bounds=Bounds(archive_timeout=0.05)) as host:
+        await host.channel.ask("I live in Oslo")
+        told = await host.channel.ask("/new")
+        assert told.startswith(FAILED)
+        assert "took over 0.05 s" in told
+        assert await host.events(SESSION_NEW) == []
+        await host.channel.ask("where do I live?")
+    assert "I live in Oslo" in str(model.asked()[-1].messages)
+
+
+async def test_new_now_begins_at_once_and_the_rest_is_consolidated_later(tmp_path):
+    held = Held(TOLD)
+    model = model_of(held)
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("I live in Oslo")
+        assert await host.channel.ask("/new now") == "New session started."
+        assert await host.channel.ask("hello") == "ok"
+        first = str(model.asked()[-1].messages)
+        assert "The last words were" in first
+        held.release.set()
+        [history] = await host.until_event(HISTORY)
+        [boundary] = await host.events(SESSION_NEW)
+        assert history.data["range"][1] < boundary.id
+        await host.channel.ask("and now?")
+    last = model.asked()[-1].messages
+    assert "- Ada lives in Oslo." in last[0]["content"]
+    assert "hello" in str(last[1:])
+
+
+async def test_new_during_a_running_consolidation_covers_each_message_once(tmp_path):
+    """The running one is given up; what it would have said never hides a later message."""
+    held = Held(consolidates("[2026-02-10 10:00] Stale.", "- stale"))
+    model = model_of(held, TOLD)
+    async with session_host(tmp_path, model, bounds=SMALL) as host:
+        for number in range(5):
+            await host.channel.ask(f"number {number}.")
+        with anyio.fail_after(5):
+            await held.entered.wait()
+        assert await host.channel.ask("/new") == "New session started."
+        held.release.set()
+        await host.channel.ask("after")
+        await anyio.wait_all_tasks_blocked()
+        [history] = await host.events(HISTORY)
+        [cursor] = await host.events(MEMORY_CONSOLIDATED)
+        [boundary] = await host.events(SESSION_NEW)
+        assert "Stale" not in history.data["entry"]
+        assert cursor.data["through"] < boundary.id
+        await host.channel.ask("again")
+    assert "after" in str(model.asked()[-1].messages)
+
+
+async def test_new_waits_for_the_turn_before_it(tmp_path):
+    held = Held(says("late answer"))
+    steps = iter([held])
+    model = ScriptedModel(lambda _: next(steps, says("ok")), consolidation=[TOLD])
+    async with session_host(tmp_path, model) as host:
+        said = await host.channel.send("I live in Oslo")
+        await held.entered.wait()
+        new = await host.channel.send("/new")
+        held.release.set()
+        assert await host.channel.answer_to(new) == "New session started."
+        assert [a.reply_to for a in host.channel.answers] == [said.id, new.id]
+
+
+async def test_new_on_an_empty_session_asks_the_model_nothing(tmp_path):
+    model = model_of()
+    async with session_host(tmp_path, model) as host:
+        assert await host.channel.ask("/new") == "New session started."
+        assert await host.channel.ask("/new") == "New session started."
+    assert model.requests == []
+
+
+async def test_ids_never_restart_over_many_sessions(tmp_path):
+    model = ScriptedModel(lambda _: says("ok"), consolidation=lambda _: TOLD)
+    async with session_host(tmp_path, model) as host:
+        for number in range(4):
+            await host.channel.ask(f"number {number}")
+            await host.channel.ask("/new")
+        ids = [entry.id for entry in await host.tape()]
+        assert ids == list(range(1, len(ids) + 1))
+        assert len(await host.store.segments("fake:1")) == 4
+        await _evidence_holds(host)
+
+
+async def _evidence_holds(host: Host) -> None:
+    """Each history entry's range still holds what it tells of."""
+    for number, history in enumerate(await host.events(HISTORY)):
+        first, last = history.data["range"]
+        said = [e.payload.get("content") for e in await host.store.read("fake:1", first, last)]
+        assert f"number {number}" in said
+
+
+async def test_new_asks_for_a_long_conversation_in_portions_that_fit(tmp_path):
+    model = ScriptedModel(lambda _: says("ok"), consolidation=lambda _: TOLD)
+    bounds = Bounds(context_tokens=1_500)
+    async with session_host(tmp_path, model, bounds=bounds) as host:
+        for number in range(6):
+            await host.channel.ask(f"number {number} " + "word " * 100)
+        assert await host.channel.ask("/new") == "New session started."
+        ranges = [e.data["range"] for e in await host.events(HISTORY)]
+    assert len(ranges) > 1
+    assert all(b[0] == a[1] + 1 for a, b in pairwise(ranges))
+    said = "".join(str(r.messages[1]["content"]) for r in model.asked("consolidation"))
+    assert [said.count(f"number {n} ") for n in range(6)] == [1] * 6

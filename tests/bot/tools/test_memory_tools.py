@@ -1,0 +1,134 @@
+"""What the model's memory tools answer, seen from a chat."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bot.testing.host import Bounds, Host, session_host
+from bot.testing.scripted_model import ScriptedModel, calls, says
+from bot.tools.registry import MAX_RESULT
+
+
+class Chat:
+    """A chat whose model calls the tool that the test names, and then answers."""
+
+    def __init__(self) -> None:
+        self.steps: list[Any] = []
+        self.model = ScriptedModel(lambda _: self.steps.pop(0) if self.steps else says("ok"))
+        self.host: Host
+
+    async def tool(self, name: str, /, **arguments: Any) -> str:
+        self.steps = [calls((name, arguments))]
+        await self.host.channel.ask("do it")
+        results = [e for e in await self.host.tape() if e.kind == "tool_result"]
+        return results[-1].payload["content"]
+
+
+@pytest.fixture
+async def chat(tmp_path):
+    chat = Chat()
+    bounds = Bounds(retention_days=3)
+    async with session_host(tmp_path, chat.model, bounds=bounds) as chat.host:
+        yield chat
+
+
+async def test_recall_finds_what_was_said_with_its_date_speaker_and_entry(chat):
+    await chat.host.channel.ask("My sister Beatrix plays the cello.")
+    chat.host.clock.advance(2 * 86_400)
+    found = await chat.tool("memory_recall", query="who plays the cello?")
+    said = next(e for e in await chat.host.tape() if "cello" in str(e.payload.get("content")))
+    assert f"- 2026-02-10 10:00, Ada [#{said.id}]: My sister Beatrix plays the cello." in found
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ("我喜欢喝绿茶", "绿茶"),
+        ("Ich wohne in der Grüßgasse", "grüßgasse"),
+        ("Моя кошка по имени Мурка", "мурка"),
+        ('He said "open sesame" twice\nand left', "sesame"),
+        ("私は京都に住んでいます", "京都"),
+    ],
+)
+async def test_recall_finds_any_script_and_quoted_and_multi_line_text(chat, said, asked):
+    await chat.host.channel.ask(said)
+    assert " ".join(said.split()) in await chat.tool("memory_recall", query=asked)
+
+
+async def test_recall_of_one_session_never_shows_another(chat):
+    await chat.host.channel.ask("the secret is aleph", chat="2")
+    assert "aleph" not in await chat.tool("memory_recall", query="secret")
+
+
+async def test_recall_reaches_behind_a_new_session(chat):
+    await chat.host.channel.ask("The bicycle is green.")
+    await chat.host.channel.ask("/new now")
+    assert "The bicycle is green." in await chat.tool("memory_recall", query="bicycle")
+
+
+async def test_recall_that_finds_nothing_says_so(chat):
+    assert await chat.tool("memory_recall", query="zebra") == "No matching records."
+
+
+async def test_a_save_that_would_lose_facts_is_refused_with_what_to_do(chat):
+    facts = "\n".join(f"- fact {word}" for word in ("alpha", "beta", "gamma", "delta"))
+    assert "Saved" in await chat.tool("memory_save", content=facts)
+    told = await chat.tool("memory_save", content="- fact alpha")
+    assert "Saved" not in told
+    assert "keep them, or name each one" in told
+    removed = ["fact beta", "- fact gamma", "fact delta"]
+    assert "Saved" in await chat.tool("memory_save", content="- fact alpha", removed=removed)
+
+
+@pytest.mark.parametrize("content", ["(nothing)", "x" * 9_000])
+async def test_a_save_that_is_no_memory_is_refused(chat, content):
+    told = await chat.tool("memory_save", content=content)
+    assert "Saved" not in told
+    assert (await chat.host.events("memory.long_term")) == []
+
+
+async def test_a_save_of_what_is_there_already_makes_no_new_version(chat):
+    await chat.tool("memory_save", content="- A")
+    assert "already says exactly this" in await chat.tool("memory_save", content="- A\n")
+    assert len(await chat.host.events("memory/seal")) == 2
+
+
+@pytest.mark.parametrize("day", ["yesterday", "2026-02-30", "2025-01-01"])
+async def test_a_note_for_a_day_that_cannot_be_is_refused(chat, day):
+    told = await chat.tool("memory_daily", content="x", date=day)
+    assert told.startswith("Not done")
+    assert await chat.host.events("memory.daily") == []
+
+
+async def test_notes_past_the_retention_are_pruned_by_the_next_write(chat):
+    await chat.tool("memory_daily", content="first day")
+    chat.host.clock.advance(4 * 86_400)
+    await chat.tool("memory_daily", content="fifth day")
+    shown = await chat.tool("memory_show")
+    assert "fifth day" in shown
+    assert "first day" not in shown
+    assert "first day" in str(await chat.host.events("memory.daily"))
+
+
+async def test_clearing_says_how_to_bring_it_back(chat):
+    assert "empty already" in await chat.tool("memory_clear")
+    await chat.tool("memory_save", content="- A")
+    assert "/memory undo" in await chat.tool("memory_clear")
+    assert "- A" in await chat.host.channel.ask("/memory undo")
+
+
+async def test_a_result_too_long_for_the_prompt_is_cut_and_says_so(chat, tmp_path):
+    folder = tmp_path / "workspace" / "skills" / "long"
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text(
+        "---\nname: long\ndescription: Long.\n---\n" + "x" * MAX_RESULT
+    )
+    told = await chat.tool("skill_read", name="long")
+    assert len(told) < MAX_RESULT + 100
+    assert "characters left out" in told
+
+
+async def test_a_skill_that_does_not_exist_comes_back_as_an_error(chat):
+    assert "there is no skill 'cooking'" in await chat.tool("skill_read", name="cooking")

@@ -1,0 +1,380 @@
+"""What every message bus must do; a new one is a new line in ``BUSES``."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import anyio
+import pytest
+
+from bot.bus import (
+    Activity,
+    Address,
+    Answer,
+    Bus,
+    BusClosed,
+    Delivery,
+    DeliveryReport,
+    Inbound,
+    InvalidInbound,
+    Partial,
+    Sender,
+    SessionFull,
+    SessionInbox,
+)
+from bot.bus.local import LocalBus
+
+LIMIT = 5
+HERE = Address("fake", "1")
+SENT = datetime(2026, 2, 10, 10, 0, tzinfo=UTC)
+
+Opener = Callable[[], Bus]
+
+
+def _local(folder: Path) -> Opener:
+    return lambda: LocalBus(folder / "bus", session_limit=LIMIT, sync=False)
+
+
+# Each takes a folder of its own and gives what opens the bus, over the same messages every time.
+BUSES: dict[str, Callable[[Path], Opener]] = {"local": _local}
+
+
+class Backend:
+    """A bus, and how it is taken away."""
+
+    def __init__(self, opener: Opener) -> None:
+        self._open = opener
+        self.bus = opener()
+
+    def killed(self) -> Bus:
+        """Open it anew beside the old one, which never closed: as after a kill."""
+        self.bus = self._open()
+        return self.bus
+
+    async def restarted(self) -> Bus:
+        await self.bus.aclose()
+        self.bus = self._open()
+        return self.bus
+
+
+@pytest.fixture(params=BUSES)
+async def backend(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Backend]:
+    held = Backend(BUSES[request.param](tmp_path))
+    with anyio.fail_after(20):
+        yield held
+        await held.bus.aclose()
+
+
+@pytest.fixture
+def bus(backend: Backend) -> Bus:
+    return backend.bus
+
+
+def inbound(message_id: str, text: str = "hi", address: Address = HERE, **extra) -> Inbound:
+    return Inbound(address, message_id, Sender("7", "Ada"), text, SENT, **extra)
+
+
+async def publish(bus: Bus, *messages: Inbound) -> None:
+    port = bus.channel("fake")
+    for one in messages:
+        assert not (await port.publish(one)).duplicate
+
+
+async def take(inbox: SessionInbox, count: int) -> list[Delivery]:
+    taken = []
+    for _ in range(count):
+        item = await inbox.receive()
+        assert not isinstance(item, DeliveryReport)
+        taken.append(item)
+    return taken
+
+
+def ids(deliveries: list[Delivery]) -> list[str]:
+    return [one.inbound.id for one in deliveries]
+
+
+async def test_messages_of_a_session_come_in_the_order_of_their_acceptance(bus):
+    await publish(bus, *(inbound(f"m{n}") for n in range(LIMIT)))
+    inbox = await bus.claim()
+    assert inbox.session == "fake:1"
+    assert ids(await take(inbox, LIMIT)) == [f"m{n}" for n in range(LIMIT)]
+    assert inbox.receive_nowait() is None
+
+
+async def test_a_message_comes_through_whole(bus):
+    strange = inbound(
+        "m1",
+        "line\n\u2028 \ud800 \0 你好",
+        Address("fake", "-100", "9"),
+        private=False,
+        quote="q\n",
+    )
+    await publish(bus, strange)
+    [taken] = await take(await bus.claim(), 1)
+    assert taken.inbound == strange
+
+
+async def test_a_message_is_the_same_after_a_kill(backend):
+    strange = inbound(
+        "m1",
+        "line\n\u2028 \ud800 \0 你好",
+        Address("fake", "-100", "9"),
+        private=False,
+        quote="q\n",
+    )
+    await publish(backend.bus, strange)
+    [taken] = await take(await backend.killed().claim(), 1)
+    assert taken.inbound == strange
+    assert taken.redelivered
+
+
+async def test_what_was_accepted_and_not_acknowledged_comes_again_after_a_kill_in_order(backend):
+    await publish(backend.bus, *(inbound(f"m{n}") for n in range(4)))
+    first, *_ = await take(await backend.bus.claim(), 2)
+    await first.ack()
+    await publish(backend.bus, inbound("m4"))
+    again = await take(await backend.killed().claim(), 4)
+    assert ids(again) == ["m1", "m2", "m3", "m4"]
+    assert all(one.redelivered for one in again)
+
+
+async def test_what_was_acknowledged_stays_away_after_a_restart(backend):
+    await publish(backend.bus, inbound("m1"), inbound("m2"))
+    for one in await take(await backend.bus.claim(), 2):
+        await one.ack()
+    bus = await backend.restarted()
+    await publish(bus, inbound("m3"))
+    assert ids(await take(await bus.claim(), 1)) == ["m3"]
+
+
+async def test_a_platform_id_is_accepted_once_even_after_its_answer_and_a_restart(backend):
+    await publish(backend.bus, inbound("m1"))
+    assert (await backend.bus.channel("fake").publish(inbound("m1"))).duplicate
+    [taken] = await take(await backend.bus.claim(), 1)
+    await taken.ack()
+    assert (await backend.bus.channel("fake").publish(inbound("m1", "edited"))).duplicate
+    bus = await backend.restarted()
+    assert (await bus.channel("fake").publish(inbound("m1"))).duplicate
+    assert bus.statistics()["pending"] == 0
+
+
+async def test_of_two_copies_at_the_same_time_one_is_accepted(bus):
+    results = []
+
+    async def send() -> None:
+        results.append((await bus.channel("fake").publish(inbound("m1"))).duplicate)
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(5):
+            tasks.start_soon(send)
+    assert sorted(results) == [False, True, True, True, True]
+    assert ids(await take(await bus.claim(), 1)) == ["m1"]
+
+
+async def test_the_same_id_in_two_chats_is_two_messages(bus):
+    elsewhere = [Address("fake", "2"), Address("fake", "1", "1"), Address("other", "1")]
+    await publish(bus, inbound("m1"), *(inbound("m1", address=one) for one in elsewhere))
+    sessions = [(await bus.claim()).session for _ in range(4)]
+    assert sorted(sessions) == ["fake:1", "fake:1:1", "fake:2", "other:1"]
+
+
+async def test_a_session_has_one_holder_at_a_time(bus):
+    await publish(bus, inbound("m1"))
+    held = await bus.claim()
+    await publish(bus, inbound("m2"))
+    claimed = []
+
+    async def claim() -> None:
+        claimed.append(await bus.claim())
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(claim)
+        await anyio.wait_all_tasks_blocked()
+        assert claimed == []
+        held.release()
+        await anyio.wait_all_tasks_blocked()
+    assert ids(await take(claimed[0], 2)) == ["m1", "m2"]
+
+
+async def test_what_a_holder_did_not_acknowledge_goes_to_the_next_before_what_is_new(bus):
+    await publish(bus, inbound("m1"), inbound("m2"))
+    inbox = await bus.claim()
+    _, second = await take(inbox, 2)
+    await publish(bus, inbound("m3"))
+    await second.ack()
+    inbox.release()
+    again = await take(await bus.claim(), 2)
+    assert ids(again) == ["m1", "m3"]
+    assert [one.redelivered for one in again] == [True, False]
+
+
+async def test_a_session_given_up_with_nothing_left_is_not_claimed(bus):
+    await publish(bus, inbound("m1"))
+    inbox = await bus.claim()
+    [taken] = await take(inbox, 1)
+    await taken.ack()
+    inbox.release()
+    await publish(bus, inbound("m1", address=Address("fake", "2")))
+    assert (await bus.claim()).session == "fake:2"
+
+
+async def test_a_waiting_holder_gets_what_arrives(bus):
+    await publish(bus, inbound("m1"))
+    inbox = await bus.claim()
+    await take(inbox, 1)
+    got = []
+
+    async def wait() -> None:
+        got.extend(await take(inbox, 2))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(wait)
+        await anyio.wait_all_tasks_blocked()
+        await publish(bus, inbound("m2"), inbound("m3"))
+    assert ids(got) == ["m2", "m3"]
+
+
+async def test_a_cancelled_wait_loses_no_message(bus):
+    await publish(bus, inbound("m1"))
+    inbox = await bus.claim()
+    await take(inbox, 1)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(inbox.receive)
+        await anyio.wait_all_tasks_blocked()
+        tasks.cancel_scope.cancel()
+    await publish(bus, inbound("m2"))
+    assert ids(await take(inbox, 1)) == ["m2"]
+
+
+async def test_a_full_session_refuses_in_words_and_others_do_not_notice(bus):
+    await publish(bus, *(inbound(f"m{n}") for n in range(LIMIT)))
+    with pytest.raises(SessionFull, match=f"{LIMIT} messages already wait"):
+        await publish(bus, inbound("one more"))
+    await publish(bus, inbound("m1", address=Address("fake", "2")))
+    [first] = await take(await bus.claim(), 1)
+    await first.ack()
+    await publish(bus, inbound("one more"))
+
+
+async def test_a_session_is_as_full_as_before_after_a_kill(backend):
+    await publish(backend.bus, *(inbound(f"m{n}") for n in range(LIMIT)))
+    with pytest.raises(SessionFull):
+        await publish(backend.killed(), inbound("one more"))
+
+
+async def test_answers_of_a_chat_keep_their_order_and_chats_take_turns(bus):
+    port = bus.channel("fake")
+    for chat in ("1", "2"):
+        for number in range(3):
+            await bus.send(Answer(Address("fake", chat), f"{chat}-{number}", "text"))
+    shown = [await port.receive() for _ in range(6)]
+    assert [one.id for one in shown] == ["1-0", "2-0", "1-1", "2-1", "1-2", "2-2"]
+
+
+async def test_of_partials_only_the_newest_waits_and_none_behind_its_answer(bus):
+    port = bus.channel("fake")
+    for text in ("a", "ab", "abc"):
+        await bus.send(Partial(HERE, "s1", text))
+    await bus.send(Partial(HERE, "s2", "x"))
+    assert [(await port.receive()).text, (await port.receive()).text] == ["abc", "x"]
+    await bus.send(Partial(HERE, "s1", "abcd"))
+    await bus.send(Answer(HERE, "a1", "abcde", stream="s1"))
+    assert isinstance(await port.receive(), Answer)
+
+
+async def test_of_activity_only_the_newest_waits(bus):
+    for state in ("thinking", "tool", "idle"):
+        await bus.send(Activity(HERE, state))
+    await bus.send(Answer(HERE, "a1", "text"))
+    port = bus.channel("fake")
+    assert (await port.receive()) == Activity(HERE, "idle")
+    assert isinstance(await port.receive(), Answer)
+
+
+async def test_each_channel_gets_its_own(bus):
+    await bus.send(Answer(Address("other", "1"), "a1", "other"))
+    await bus.send(Answer(HERE, "a2", "fake"))
+    assert (await bus.channel("fake").receive()).id == "a2"
+    assert (await bus.channel("other").receive()).id == "a1"
+
+
+async def test_a_report_reaches_the_sessions_holder_and_wakes_a_session_that_has_none(bus):
+    report = DeliveryReport("fake:1", "a1")
+    await bus.channel("fake").report(report)
+    inbox = await bus.claim()
+    assert await inbox.receive() == report
+
+
+async def test_drain_ends_when_the_last_message_is_acknowledged(bus):
+    await publish(bus, inbound("m1"), inbound("m2"))
+    first, second = await take(await bus.claim(), 2)
+    drained = anyio.Event()
+
+    async def drain() -> None:
+        await bus.drain()
+        drained.set()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(drain)
+        await first.ack()
+        await anyio.wait_all_tasks_blocked()
+        assert not drained.is_set()
+        await second.ack()
+    assert drained.is_set()
+
+
+async def test_a_closed_bus_refuses_and_keeps_what_it_has(backend):
+    await publish(backend.bus, inbound("m1"))
+    bus = backend.bus
+    await bus.aclose()
+    with pytest.raises(BusClosed):
+        await publish(bus, inbound("m2"))
+    assert ids(await take(await backend.killed().claim(), 1)) == ["m1"]
+
+
+async def test_a_cancelled_publisher_leaves_the_message_accepted_or_unknown(bus):
+    """Never known and yet not delivered: then the platform's next try would be dropped."""
+    for number in range(20):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(publish, bus, inbound("m", address=Address("fake", f"c{number}")))
+            for _ in range(number % 4):
+                await anyio.lowlevel.checkpoint()
+            tasks.cancel_scope.cancel()
+        again = await bus.channel("fake").publish(
+            inbound("m", address=Address("fake", f"c{number}"))
+        )
+        assert isinstance(again.duplicate, bool)
+        assert ids(await take(await bus.claim(), 1)) == ["m"]
+
+
+async def test_statistics_say_what_waits(bus):
+    await publish(bus, inbound("m1"), inbound("m1", address=Address("fake", "2")))
+    await bus.send(Answer(HERE, "a1", "text"))
+    found = bus.statistics()
+    assert (found["pending"], found["sessions"], found["undelivered_answers"]) == (2, 2, 1)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        ("fake", "a:b"),
+        ("fake", ""),
+        ("fake", "a b"),
+        ("fake", "1", ""),
+        ("fake", "1", "2:3"),
+        ("Fake", "1"),
+        ("fa:ke", "1"),
+        ("", "1"),
+        ("fake", "x" * 257),
+    ],
+)
+def test_an_address_that_could_share_anothers_session_is_refused(parts):
+    with pytest.raises(InvalidInbound):
+        Address(*parts)
+
+
+@pytest.mark.parametrize("address", [HERE, Address("telegram", "-100200"), Address("d", "1", "2")])
+def test_a_sessions_key_reads_back_to_its_address(address):
+    assert Address.parse(address.session) == address
