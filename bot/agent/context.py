@@ -50,20 +50,30 @@ class View:
         return messages
 
 
-ContextBuilder = Callable[[WindowFold], list[ChatMessage]]
-"""Turns a window into model messages."""
+Rendered = dict[int, ChatMessage]
+"""Messages of one tape as they were rendered before, by entry id."""
+
+ContextBuilder = Callable[[WindowFold, Rendered], list[ChatMessage]]
+"""Turns a window into model messages; keeps what it may need again, and nobody changes."""
 
 
-def default_context(window: WindowFold) -> list[ChatMessage]:
+def default_context(window: WindowFold, rendered: Rendered | None = None) -> list[ChatMessage]:
     """Render a window's entries, in view order."""
+    known = {} if rendered is None else rendered
     spoken = window.spoken()
     results = _paired(spoken)
     messages: list[ChatMessage] = []
     for entry in spoken:
         if entry.kind == "message":
-            messages.append(_render_message(entry))
+            if entry.id not in known:
+                known[entry.id] = _render_message(entry)
+            messages.append(known[entry.id])
         elif entry.kind == "tool_call":
             messages += _render_call(entry, results)
+    if len(known) > 2 * len(spoken) + 16:
+        in_view = {entry.id for entry in spoken}
+        for entry_id in known.keys() - in_view:
+            del known[entry_id]
     return messages
 
 

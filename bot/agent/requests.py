@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bot.agent.agent import Agent
-from bot.agent.context import View, records_tail
+from bot.agent.context import Rendered, View, records_tail
 from bot.agent.prompt import PromptInputs, system_prompt
 from bot.llm.base import ModelRequest
 from bot.memory.fold import SessionFold
@@ -27,12 +27,14 @@ class Requests:
         tape: The session's.
         fold: Its state.
         zone: Its memory.
+        rendered: Messages as they were rendered before.
     """
 
     agent: Agent
     tape: TapeService
     fold: SessionFold
     zone: MemoryZone
+    rendered: Rendered = field(default_factory=dict)
 
     async def build(self, *, closing: bool) -> tuple[ModelRequest, list[str]]:
         """Return the next request, and what its tail has beyond the session's state.
@@ -49,7 +51,7 @@ class Requests:
         extra = await self._passages()
         if closing:
             extra.append(_CLOSING)
-        history = tuple(self.agent.builder(self.fold.window))
+        history = tuple(self.agent.builder(self.fold.window, self.rendered))
         request = ModelRequest(
             messages=View(prompt, history, records_tail(self.fold, extra)).messages(),
             tools=offered,

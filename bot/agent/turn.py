@@ -9,82 +9,62 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
-from secrets import token_hex
 from typing import Any
 
 import anyio
 
-from bot.agent.agent import Agent
+from bot.agent.calls import ToolCalls
 from bot.agent.handoff import make_handoff
 from bot.agent.requests import Requests, digest_of
-from bot.errors import ContextOverflow, MemoryRefused, ModelError, TransientModelError
+from bot.errors import ContextOverflow, ModelError, TransientModelError
 from bot.ids import new_id
-from bot.llm.base import ModelReply, ToolCall, Usage
-from bot.memory.fold import SessionFold
-from bot.memory.snapshot import MemorySnapshot
+from bot.llm.base import ModelReply, Usage
 from bot.memory.turns import REPLY, TURN_RESUME, OpenTurn
-from bot.memory.versions import zone_at
 from bot.memory.window import LOOP_STEP, TURN_END, TURN_START
-from bot.memory.zone import Edit, MemoryZone
-from bot.tape.entries import (
-    CONTEXT_OVERFLOW,
-    TapeEntry,
-    anchor,
-    event,
-    message,
-    tool_call,
-    tool_result,
-)
-from bot.tape.service import TapeService
-from bot.tools.registry import ToolContext, ToolOutcome
+from bot.memory.zone import Edit
+from bot.tape.entries import CONTEXT_OVERFLOW, TapeEntry, anchor, event, message
 
 logger = logging.getLogger(__name__)
 
 _CUT_OFF = "\n\n… (cut off: the model reached its limit for one answer)"
 
 
-@dataclass(slots=True)
 class Turn:
     """A running turn of one session.
 
-    Attributes:
-        agent: What turns share.
-        tape: The session's.
-        fold: Its state.
-        zone: Its memory.
+    Args:
+        session: The session's state and the requests made of it.
         on_tool: Told which tool runs.
+
+    Attributes:
         id: The turn's id.
         inbound: Platform ids of the messages it answers, oldest first.
         partial: The text streamed so far by the running call.
     """
 
-    agent: Agent
-    tape: TapeService
-    fold: SessionFold
-    zone: MemoryZone
-    on_tool: Callable[[str], Awaitable[None]]
-    id: str = field(default_factory=lambda: new_id("turn"))
-    inbound: list[str] = field(default_factory=list)
-    partial: str = ""
-    _steps: int = 0
-    _usage: Usage = field(default_factory=Usage)
-    _prompt_tokens: int = 0
-    _extra: list[str] = field(default_factory=list)
-    _seen: MemorySnapshot = field(default_factory=MemorySnapshot)
-    _handed_off: bool = False
-    _began: float = 0.0
-    _grown: anyio.Event = field(default_factory=anyio.Event)
+    def __init__(self, session: Requests, on_tool: Callable[[str], Awaitable[None]]) -> None:
+        self.id = new_id("turn")
+        self.inbound: list[str] = []
+        self.partial = ""
+        self._requests = session
+        self._agent = session.agent
+        self._tape = session.tape
+        self._fold = session.fold
+        self._zone = session.zone
+        self._calls = ToolCalls(session, on_tool)
+        self._steps = 0
+        self._usage = Usage()
+        self._prompt_tokens = 0
+        self._extra: list[str] = []
+        self._handed_off = False
+        self._began = 0.0
+        self._grown = anyio.Event()
 
     @property
     def ended(self) -> bool:
         """True where the tape holds its end."""
-        opened = self.fold.turns.open
+        opened = self._fold.turns.open
         return opened is None or opened.id != self.id
-
-    @property
-    def _requests(self) -> Requests:
-        return Requests(self.agent, self.tape, self.fold, self.zone)
 
     async def start(
         self,
@@ -102,18 +82,18 @@ class Turn:
             learn: An edit of memory that goes with them.
             joined: Entry ids of queued messages that this turn takes in.
         """
-        self._began = self.agent.clock.monotonic()
+        self._began = self._agent.clock.monotonic()
         self.inbound = list(inbound)
         prompt = await self._requests.system_prompt()
         data = {
             "turn": self.id,
             "inbound": self.inbound,
             "joined": list(joined),
-            "builder": self.agent.builder_name,
-            "bounds": [self.fold.window.max_messages, self.fold.window.max_tokens],
+            "builder": self._agent.builder_name,
+            "bounds": [self._fold.window.max_messages, self._fold.window.max_tokens],
             "prefix": digest_of(prompt),
         }
-        await self.zone.edit(
+        await self._zone.edit(
             learn or (lambda snapshot: snapshot),
             lambda _, zone, __: [
                 *arrived,
@@ -125,13 +105,13 @@ class Turn:
 
     async def resume(self, opened: OpenTurn) -> None:
         """Take up a turn that a kill left open."""
-        self._began = self.agent.clock.monotonic()
+        self._began = self._agent.clock.monotonic()
         self.id, self.inbound, self._steps = opened.id, list(opened.inbound), opened.steps
         self._usage = opened.spent
         prompt = await self._requests.system_prompt()
         note = event(TURN_RESUME, {"turn": self.id, "prefix": digest_of(prompt)})
-        await self.tape.append_many([*self._requests.prompt_entry(prompt), note])
-        await self._finish_calls()
+        await self._tape.append_many([*self._requests.prompt_entry(prompt), note])
+        await self._calls.finish(self.id)
 
     async def run(self) -> None:
         """Call the model and its tools until there is an answer, and put that on the tape."""
@@ -139,14 +119,14 @@ class Turn:
             while True:
                 await self._join_waiting()
                 reply = await self._call()
-                if reply.tool_calls and self._steps < self.agent.max_steps:
+                if reply.tool_calls and self._steps < self._agent.max_steps:
                     await self._step(reply)
-                    await self._finish_calls()
+                    await self._calls.finish(self.id)
                 else:
                     await self._answer(reply)
                     return
         except ModelError as error:
-            logger.warning("turn %s of %s failed: %s", self.id, self.tape.name, error)
+            logger.warning("turn %s of %s failed: %s", self.id, self._tape.name, error)
             await self.end("error", _apology(error), error=str(error))
 
     async def end(
@@ -187,12 +167,12 @@ class Turn:
             return await self._complete()
 
     async def _complete(self) -> ModelReply:
-        closing = self._steps >= self.agent.max_steps
+        closing = self._steps >= self._agent.max_steps
         request, self._extra = await self._requests.build(closing=closing)
-        self._seen = self.zone.read()
+        self._calls.seen = self._zone.read()
         self.partial = ""
         for last in (False, True):
-            reply = await self.agent.model.complete(request, self._stream)
+            reply = await self._agent.model.complete(request, self._stream)
             self._usage += reply.usage
             self._prompt_tokens = reply.usage.prompt_tokens
             if reply.content.strip() or reply.tool_calls:
@@ -213,16 +193,16 @@ class Turn:
 
     async def _hand_off(self, error: ContextOverflow) -> bool:
         handoff = await make_handoff(
-            self.agent.model,
-            self.fold.window,
-            context_tokens=self.agent.context_tokens,
+            self._agent.model,
+            self._fold.window,
+            context_tokens=self._agent.context_tokens,
             reason="context_length_exceeded",
             error=str(error),
         )
         if handoff is None:
             return False
         self._usage += handoff.usage
-        await self.tape.append_many(
+        await self._tape.append_many(
             [
                 anchor(CONTEXT_OVERFLOW, handoff.state, turn=self.id),
                 event(LOOP_STEP, {"turn": self.id, "step": self._steps, "status": "auto_handoff"}),
@@ -235,30 +215,9 @@ class Turn:
     async def _step(self, reply: ModelReply) -> None:
         """Put a reply that calls tools on the tape."""
         self._steps += 1
-        calls = self._with_unique_ids(reply.tool_calls)
-        await self.tape.append_many(
-            [
-                tool_call(reply.content, calls, turn=self.id, memory=self._seen.version),
-                self._step_event(reply, "tool_calls"),
-            ]
-        )
+        asked = self._calls.entry(self.id, reply)
+        await self._tape.append_many([asked, self._step_event(reply, "tool_calls")])
         self.partial = ""
-
-    def _with_unique_ids(self, calls: Sequence[ToolCall]) -> list[dict[str, str]]:
-        """Return calls as they stand on the tape; some servers number anew in each reply."""
-        taken = {
-            str(call.get("id"))
-            for entry in self.fold.window.entries
-            if entry.kind == "tool_call"
-            for call in entry.payload["calls"]
-        }
-        written = []
-        for call in calls:
-            # Nine letters and digits are an id to every provider.
-            unique = call.id if call.id and call.id not in taken else token_hex(5)[:9]
-            taken.add(unique)
-            written.append({"id": unique, "name": call.name, "arguments": call.arguments})
-        return written
 
     def _step_event(self, reply: ModelReply, status: str) -> TapeEntry:
         data = {
@@ -270,44 +229,9 @@ class Turn:
         }
         return event(LOOP_STEP, {**data, "extra": self._extra} if self._extra else data)
 
-    async def _finish_calls(self) -> None:
-        """Run the calls of the newest step that have no result yet, in order."""
-        entries = self.fold.window.entries
-        done = {entry.payload.get("call_id") for entry in entries if entry.kind == "tool_result"}
-        pending = next((e for e in reversed(entries) if e.kind == "tool_call"), None)
-        if pending is None or pending.meta.get("turn") != self.id:
-            return
-        seen = pending.meta.get("memory", 0)
-        if seen != self._seen.version:
-            self._seen = await zone_at(self.tape, seen) or self.zone.read()
-        for call in pending.payload["calls"]:
-            if call["id"] not in done:
-                await self._run_tool(ToolCall(call["id"], call["name"], call["arguments"]))
-
-    async def _run_tool(self, call: ToolCall) -> None:
-        await self.on_tool(call.name)
-        context = ToolContext(self.tape, self.zone, self._seen)
-        outcome = await self.agent.tools.answer(call, context)
-        if outcome.change is not None:
-            try:
-                await self.zone.edit(
-                    outcome.change,
-                    lambda fresh, zone, _: [*zone, self._result(call, outcome, fresh)],
-                )
-            except MemoryRefused as error:
-                outcome = ToolOutcome(f"Not saved: {error}.", "error")
-            else:
-                return
-        await self.tape.append(self._result(call, outcome, self.zone.read()))
-
-    def _result(self, call: ToolCall, outcome: ToolOutcome, snapshot: MemorySnapshot) -> TapeEntry:
-        return tool_result(
-            call.id, call.name, outcome.text(snapshot), status=outcome.status, turn=self.id
-        )
-
     async def _join_waiting(self) -> None:
         """Take in messages that arrived meanwhile."""
-        waiting = self.fold.window.waiting()
+        waiting = self._fold.window.waiting()
         if waiting:
             arrived = [str(e.meta["inbound"]) for e in waiting if "inbound" in e.meta]
             data = {
@@ -317,7 +241,7 @@ class Turn:
                 "joined": [entry.id for entry in waiting],
                 "inbound": arrived,
             }
-            await self.tape.append(event(LOOP_STEP, data))
+            await self._tape.append(event(LOOP_STEP, data))
             self.inbound += arrived
 
     async def _answer(self, reply: ModelReply) -> None:
@@ -341,7 +265,7 @@ class Turn:
     ) -> None:
         """Append the answer and the end of the turn as one write."""
         self.partial = ""
-        elapsed = round((self.agent.clock.monotonic() - self._began) * 1000, 1)
+        elapsed = round((self._agent.clock.monotonic() - self._began) * 1000, 1)
         data: dict[str, Any] = {
             "turn": self.id,
             "status": status,
@@ -357,8 +281,8 @@ class Turn:
             data["error"] = error
         if joined:
             data["joined"] = list(joined)
-        await self.tape.append_composed(
-            lambda _: [*before, event(TURN_END, {**data, "pointers": self.fold.pointers()})]
+        await self._tape.append_composed(
+            lambda _: [*before, event(TURN_END, {**data, "pointers": self._fold.pointers()})]
         )
 
 

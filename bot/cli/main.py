@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
 
 from bot.errors import SettingsError, TapebotError
 from bot.settings import export_dotenv, load_settings
@@ -17,6 +16,11 @@ WRONG_SETTINGS = 2
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code. Errors meant for people are one line, no traceback."""
     chosen = _parser().parse_args(arguments)
+    if chosen.version:
+        from importlib.metadata import version
+
+        print(version("tapebot"))
+        return 0
     try:
         return _run(chosen)
     except SettingsError as error:
@@ -33,7 +37,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tapebot", description="An assistant whose memory you can read, question and undo."
     )
-    parser.add_argument("--version", action="version", version=version("tapebot"))
+    parser.add_argument("--version", action="store_true", help="print the version")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     commands.add_parser("run", help="talk here, or run the bot (the default)")
     doctor = commands.add_parser("doctor", help="check settings, folders, model and channels")

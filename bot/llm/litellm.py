@@ -167,7 +167,8 @@ class LiteLLMModel(Model):
     def _arguments(self, request: ModelRequest) -> dict[str, Any]:
         arguments: dict[str, Any] = {
             "model": self._name,
-            "messages": list(request.messages),
+            # litellm changes messages for some providers; ours are kept for the next prompt.
+            "messages": [dict(message) for message in request.messages],
             "timeout": self._timeout,
             "num_retries": 0,
             "max_retries": 0,

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import anyio
 
+from bot.agent.requests import Requests
 from bot.agent.turn import Turn
 from bot.bus import (
     Activity,
@@ -167,6 +168,7 @@ class SessionWorker:
             clock=agent.clock,
         )
         await self.zone.ensure()
+        self._requests = Requests(agent, self.tape, self.fold, self.zone)
         self._receipts = Receipts(self._address, services.bus, self.tape, self.fold)
         self._consolidator = Consolidator(
             tape=self.tape,
@@ -342,7 +344,7 @@ class SessionWorker:
             await self._services.bus.send(Partial(self._address, turn.id, text))
 
     def _new_turn(self) -> Turn:
-        return Turn(self._services.agent, self.tape, self.fold, self.zone, self._on_tool)
+        return Turn(self._requests, self._on_tool)
 
     async def _on_tool(self, name: str) -> None:
         await self._services.bus.send(Activity(self._address, "tool", name))

@@ -1,0 +1,83 @@
+"""A turn's tool calls: each is on the tape before it runs, and has one result there afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from secrets import token_hex
+
+from bot.agent.requests import Requests
+from bot.errors import MemoryRefused
+from bot.llm.base import ModelReply, ToolCall
+from bot.memory.snapshot import MemorySnapshot
+from bot.memory.versions import zone_at
+from bot.tape.entries import TapeEntry, tool_call, tool_result
+from bot.tools.registry import ToolContext, ToolOutcome
+
+
+class ToolCalls:
+    """Writes, runs and answers the calls of one turn.
+
+    Args:
+        session: The session's state and tools.
+        on_tool: Told which tool runs.
+
+    Attributes:
+        seen: Memory as it was when the model was asked.
+    """
+
+    def __init__(self, session: Requests, on_tool: Callable[[str], Awaitable[None]]) -> None:
+        self.seen = MemorySnapshot()
+        self._session = session
+        self._on_tool = on_tool
+
+    def entry(self, turn: str, reply: ModelReply) -> TapeEntry:
+        """Return a reply's calls as an entry; some servers number anew in each reply."""
+        taken = {
+            str(call.get("id"))
+            for entry in self._session.fold.window.entries
+            if entry.kind == "tool_call"
+            for call in entry.payload["calls"]
+        }
+        calls = []
+        for call in reply.tool_calls:
+            # Nine letters and digits are an id to every provider.
+            unique = call.id if call.id and call.id not in taken else token_hex(5)[:9]
+            taken.add(unique)
+            calls.append({"id": unique, "name": call.name, "arguments": call.arguments})
+        return tool_call(reply.content, calls, turn=turn, memory=self.seen.version)
+
+    async def finish(self, turn: str) -> None:
+        """Run the calls of the turn's newest step that have no result yet, in order."""
+        entries = self._session.fold.window.entries
+        done = {entry.payload.get("call_id") for entry in entries if entry.kind == "tool_result"}
+        pending = next((e for e in reversed(entries) if e.kind == "tool_call"), None)
+        if pending is None or pending.meta.get("turn") != turn:
+            return
+        seen = pending.meta.get("memory", 0)
+        if seen != self.seen.version:
+            former = await zone_at(self._session.tape, seen)
+            self.seen = former or self._session.zone.read()
+        for call in pending.payload["calls"]:
+            if call["id"] not in done:
+                await self._run(turn, ToolCall(call["id"], call["name"], call["arguments"]))
+
+    async def _run(self, turn: str, call: ToolCall) -> None:
+        await self._on_tool(call.name)
+        session = self._session
+        context = ToolContext(session.tape, session.zone, self.seen)
+        outcome = await session.agent.tools.answer(call, context)
+        if outcome.change is not None:
+            try:
+                await session.zone.edit(
+                    outcome.change,
+                    lambda fresh, zone, _: [*zone, _result(turn, call, outcome, fresh)],
+                )
+            except MemoryRefused as error:
+                outcome = ToolOutcome(f"Not saved: {error}.", "error")
+            else:
+                return
+        await session.tape.append(_result(turn, call, outcome, session.zone.read()))
+
+
+def _result(turn: str, call: ToolCall, outcome: ToolOutcome, snapshot: MemorySnapshot) -> TapeEntry:
+    return tool_result(call.id, call.name, outcome.text(snapshot), status=outcome.status, turn=turn)
