@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from bot.agent.agent import Agent
@@ -36,19 +37,22 @@ class Requests:
     zone: MemoryZone
     rendered: Rendered = field(default_factory=dict)
 
-    async def build(self, *, closing: bool) -> tuple[ModelRequest, list[str]]:
+    async def build(
+        self, *, closing: bool, notes: Sequence[str] = ()
+    ) -> tuple[ModelRequest, list[str]]:
         """Return the next request, and what its tail has beyond the session's state.
 
         Its system prompt is on the tape before it is sent.
 
         Args:
             closing: No more tools: the model must answer now.
+            notes: What the model should be told in this turn.
         """
         prompt = await self.system_prompt()
         if changed := self.prompt_entry(prompt):
             await self.tape.append_many(changed)
         offered = self.agent.tools.specs if self.agent.model.profile.tools else []
-        extra = await self._passages()
+        extra = [*await self._passages(), *notes]
         if closing:
             extra.append(_CLOSING)
         history = tuple(self.agent.builder(self.fold.window, self.rendered))

@@ -40,12 +40,14 @@ class Turn:
         id: The turn's id.
         inbound: Platform ids of the messages it answers, oldest first.
         partial: The text streamed so far by the running call.
+        notes: What the model is told in this turn, at the end of its prompt.
     """
 
     def __init__(self, session: Requests, on_tool: Callable[[str], Awaitable[None]]) -> None:
         self.id = new_id("turn")
         self.inbound: list[str] = []
         self.partial = ""
+        self.notes: list[str] = []
         self._requests = session
         self._agent = session.agent
         self._tape = session.tape
@@ -168,7 +170,7 @@ class Turn:
 
     async def _complete(self) -> ModelReply:
         closing = self._steps >= self._agent.max_steps
-        request, self._extra = await self._requests.build(closing=closing)
+        request, self._extra = await self._requests.build(closing=closing, notes=self.notes)
         self._calls.seen = self._zone.read()
         self.partial = ""
         for last in (False, True):

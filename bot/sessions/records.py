@@ -8,12 +8,21 @@ from bot.bus import DeliveryReport, Inbound
 from bot.clock import iso
 from bot.commands.parser import ParsedCommand
 from bot.llm.base import Usage
+from bot.memory.asks import to_remember, with_line
 from bot.memory.fold import SessionFold
+from bot.memory.guards import MAX_BYTES
+from bot.memory.snapshot import MemorySnapshot
 from bot.memory.turns import DELIVERY, REPLY
 from bot.memory.window import TURN_END
+from bot.memory.zone import Edit
 from bot.tape.entries import TapeEntry, event, message
 
 COMMAND = "command"
+
+NOT_LEARNED = (
+    "What the user asked to remember was not saved just now: long-term memory has it already, or is "
+    "full."
+)
 
 
 def message_entry(inbound: Inbound, timezone: str, *, queued: bool = False) -> TapeEntry:
@@ -66,3 +75,21 @@ def _meta(inbound: Inbound, timezone: str) -> dict[str, Any]:
         "tz": timezone,
         "private": inbound.private,
     }
+
+
+def learned(inbound: Inbound) -> Edit | None:
+    """Return the edit of memory that a message asks for in words that code recognises."""
+    asked = to_remember(inbound.text)
+    if asked is None:
+        return None
+    # In a group "I" is whoever speaks.
+    line = asked if inbound.private else f"{inbound.sender.name} ({inbound.sender.id}): {asked}"
+
+    def change(snapshot: MemorySnapshot) -> MemorySnapshot:
+        changed = with_line(snapshot.long_term, line)
+        fits = len(changed.encode("utf-8", "replace")) <= MAX_BYTES
+        if changed == snapshot.long_term or not fits:
+            return snapshot
+        return snapshot.with_long_term(changed)
+
+    return change

@@ -12,7 +12,6 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import anyio
 
@@ -23,26 +22,21 @@ from bot.bus import (
     Address,
     Delivery,
     DeliveryReport,
-    Inbound,
     Partial,
     SessionInbox,
 )
 from bot.commands.parser import ParsedCommand, parse_command
-from bot.commands.registry import CommandRegistry, CommandReply
+from bot.commands.registry import CommandReply
 from bot.errors import ConsolidationFailed, ModelError, TapebotError
 from bot.ids import new_id
-from bot.memory.asks import to_remember, with_line
-from bot.memory.fold import SessionFold
-from bot.memory.guards import MAX_BYTES
 from bot.memory.load import load_fold
-from bot.memory.snapshot import MemorySnapshot
-from bot.memory.transcript import local_time
 from bot.memory.turns import OpenTurn
-from bot.memory.zone import Edit, MemoryZone
+from bot.memory.zone import MemoryZone
 from bot.sessions import archiver
 from bot.sessions.consolidator import Consolidated, Consolidator, RetryNow
+from bot.sessions.context import SessionContext
 from bot.sessions.receipts import Receipts
-from bot.sessions.records import command_end, command_entry, message_entry
+from bot.sessions.records import NOT_LEARNED, command_end, command_entry, learned, message_entry
 from bot.sessions.services import SessionServices
 from bot.tape.service import TapeService
 
@@ -86,42 +80,8 @@ class SessionWorker:
         self._stopping: tuple[Delivery, ParsedCommand] | None = None
         self._clearing: tuple[Delivery, ParsedCommand] | None = None
         self._send, self._receive = anyio.create_memory_object_stream[_Item](0)
-        self.tape = TapeService(services.store, inbox.session)
-
-    # What commands may ask (commands.registry.CommandContext).
-
-    fold: SessionFold
-    zone: MemoryZone
-
-    @property
-    def exports(self) -> Path:
-        """The folder for exports."""
-        return self._services.exports
-
-    @property
-    def commands(self) -> CommandRegistry:
-        """All commands."""
-        return self._services.commands
-
-    def model_line(self) -> str:
-        """Return the model's name."""
-        name = self._services.agent.model.name
-        if name == "offline":
-            return "offline responder (no language model; set `TAPEBOT_MODEL` for one)"
-        return f"`{name}`"
-
-    def consolidation_line(self) -> str:
-        """Return how consolidation stands."""
-        zone = self._services.agent.timezone
-        if self._consolidator.running:
-            return "running"
-        failure = self.fold.failure
-        if failure is not None:
-            when, error = local_time(failure, zone), failure.data.get("error")
-            return f"failed at {when} ({error}); it is retried"
-        if self.fold.consolidated is None:
-            return "not needed yet"
-        return f"last at {local_time(self.fold.consolidated, zone)}"
+        self._commands = services.commands
+        self._tape = TapeService(services.store, inbox.session)
 
     # Life.
 
@@ -150,36 +110,37 @@ class SessionWorker:
             self._job is None
             and not self._consolidator.running
             and not self._deferred
-            and not self.fold.turns.undelivered
+            and not self._fold.turns.undelivered
         )
 
     async def _open(self) -> None:
         services, agent = self._services, self._services.agent
-        await self.tape.ensure_bootstrap_anchor()
-        self.fold = await load_fold(
-            self.tape, max_messages=services.view_messages, max_tokens=services.view_tokens
+        await self._tape.ensure_bootstrap_anchor()
+        self._fold = await load_fold(
+            self._tape, max_messages=services.view_messages, max_tokens=services.view_tokens
         )
-        self.tape.observe(self.fold.apply)
-        self.zone = MemoryZone(
-            self.tape,
+        self._tape.observe(self._fold.apply)
+        self._zone = MemoryZone(
+            self._tape,
             retention_days=services.retention_days,
-            fold=self.fold.zone,
+            fold=self._fold.zone,
             timezone=agent.timezone,
             clock=agent.clock,
         )
-        await self.zone.ensure()
-        self._requests = Requests(agent, self.tape, self.fold, self.zone)
-        self._receipts = Receipts(self._address, services.bus, self.tape, self.fold)
+        await self._zone.ensure()
+        self._requests = Requests(agent, self._tape, self._fold, self._zone)
+        self._receipts = Receipts(self._address, services.bus, self._tape, self._fold)
         self._consolidator = Consolidator(
-            tape=self.tape,
-            fold=self.fold,
-            zone=self.zone,
+            tape=self._tape,
+            fold=self._fold,
+            zone=self._zone,
             model=agent.model,
             policy=services.policy,
             portion_tokens=services.portion_tokens,
             clock=agent.clock,
             post=self._send.send,
         )
+        self._context = SessionContext(services, self._requests, self._consolidator)
 
     async def _pump(self) -> None:
         """Bring what the bus has to the one place where things are handled."""
@@ -189,7 +150,7 @@ class SessionWorker:
     async def _recover(self) -> None:
         """Take up what a kill left: undelivered answers, an open turn, waiting messages."""
         await self._receipts.send()
-        opened = self.fold.turns.open
+        opened = self._fold.turns.open
         if opened is not None:
             if self._give_up or opened.resumes >= _MOST_RESUMES:
                 turn = self._new_turn()
@@ -236,7 +197,7 @@ class SessionWorker:
 
     async def _take(self, delivery: Delivery, parsed: ParsedCommand | None) -> None:
         """Act on a message that is next in order."""
-        command = self.commands.get(parsed.name) if parsed is not None else None
+        command = self._commands.get(parsed.name) if parsed is not None else None
         if parsed is not None and (command is None or command.anytime):
             await self._command(delivery, parsed)
         elif self._job is None:
@@ -252,8 +213,8 @@ class SessionWorker:
     async def _queue(self, delivery: Delivery) -> None:
         """Put a message on the tape while a turn runs; it joins at the next step."""
         entry = message_entry(delivery.inbound, self._services.agent.timezone_name, queued=True)
-        learn = self._learn(delivery.inbound)
-        await self.zone.edit(
+        learn = learned(delivery.inbound)
+        await self._zone.edit(
             learn or (lambda snapshot: snapshot), lambda _, zone, __: [entry, *zone]
         )
 
@@ -266,10 +227,10 @@ class SessionWorker:
             else command_entry(delivery.inbound, parsed, zone)
         )
         turn = new_id("turn")
-        await self.tape.append_composed(
+        await self._tape.append_composed(
             lambda _: [
                 heard,
-                *command_end(turn, delivery.inbound, _GAVE_UP, self.fold, status="error"),
+                *command_end(turn, delivery.inbound, _GAVE_UP, self._fold, status="error"),
             ]
         )
         await self._receipts.send()
@@ -296,7 +257,7 @@ class SessionWorker:
 
     async def _next_job(self) -> None:
         """Begin what waits: first messages on the tape, then what stands behind a command."""
-        waiting = self.fold.window.waiting()
+        waiting = self._fold.window.waiting()
         if waiting:
             await self._begin_waiting()
             return
@@ -314,14 +275,17 @@ class SessionWorker:
         # The message is on the tape before anything else is taken in, or the turn can be stopped.
         turn = self._turn = self._new_turn()
         entry = message_entry(delivery.inbound, self._services.agent.timezone_name)
-        learn = self._learn(delivery.inbound)
+        learn = learned(delivery.inbound)
+        version = self._zone.read().version
         await turn.start([entry], [delivery.inbound.id], learn=learn)
+        if learn is not None and self._zone.read().version == version:
+            turn.notes.append(NOT_LEARNED)
         self._start_job(self._drive, turn)
 
     async def _begin_waiting(self) -> None:
         """Begin a turn for messages that arrived too late for the one before."""
         turn = self._turn = self._new_turn()
-        waiting = self.fold.window.waiting()
+        waiting = self._fold.window.waiting()
         inbound = [str(e.meta["inbound"]) for e in waiting if "inbound" in e.meta]
         await turn.start([], inbound, joined=[entry.id for entry in waiting])
         self._start_job(self._drive, turn)
@@ -349,32 +313,15 @@ class SessionWorker:
     async def _on_tool(self, name: str) -> None:
         await self._services.bus.send(Activity(self._address, "tool", name))
 
-    def _learn(self, inbound: Inbound) -> Edit | None:
-        """Return the edit of memory that a message asks for in words that code recognises."""
-        asked = to_remember(inbound.text)
-        if asked is None:
-            return None
-        # In a group "I" is whoever speaks.
-        line = asked if inbound.private else f"{inbound.sender.name} ({inbound.sender.id}): {asked}"
-
-        def change(snapshot: MemorySnapshot) -> MemorySnapshot:
-            changed = with_line(snapshot.long_term, line)
-            fits = len(changed.encode("utf-8", "replace")) <= MAX_BYTES
-            if changed == snapshot.long_term or not fits:
-                return snapshot
-            return snapshot.with_long_term(changed)
-
-        return change
-
     # Commands.
 
     async def _command(self, delivery: Delivery, parsed: ParsedCommand) -> None:
-        command = self.commands.get(parsed.name)
+        command = self._commands.get(parsed.name)
         try:
             if command is None or command.run is None:
-                reply = CommandReply(self.commands.unknown(parsed))
+                reply = CommandReply(self._commands.unknown(parsed))
             else:
-                reply = await command.run(parsed.arguments, self)
+                reply = await command.run(parsed.arguments, self._context)
         except TapebotError as error:
             reply = CommandReply(f"That did not work: {error}.")
         await self._reply(delivery, parsed, reply)
@@ -382,13 +329,13 @@ class SessionWorker:
     async def _reply(self, delivery: Delivery, parsed: ParsedCommand, reply: CommandReply) -> None:
         turn = new_id("turn")
         heard = command_entry(delivery.inbound, parsed, self._services.agent.timezone_name)
-        await self.zone.edit(
+        await self._zone.edit(
             reply.change or (lambda snapshot: snapshot),
             lambda fresh, zone, _: [
                 heard,
                 *reply.notes,
                 *zone,
-                *command_end(turn, delivery.inbound, reply.render(fresh), self.fold),
+                *command_end(turn, delivery.inbound, reply.render(fresh), self._fold),
             ],
         )
         await self._receipts.send()
@@ -419,7 +366,7 @@ class SessionWorker:
         if turn is None or turn.ended:
             await self._reply(delivery, parsed, CommandReply("Stopped."))
             return
-        waiting = self.fold.window.waiting()
+        waiting = self._fold.window.waiting()
         heard = command_entry(delivery.inbound, parsed, self._services.agent.timezone_name)
         turn.inbound += [str(e.meta["inbound"]) for e in waiting if "inbound" in e.meta]
         turn.inbound.append(delivery.inbound.id)
@@ -438,9 +385,9 @@ class SessionWorker:
         self._consolidator.cancel()
         with anyio.CancelScope(shield=True):
             await archiver.hand_off(
-                self.tape,
-                self.fold,
-                self.zone,
+                self._tape,
+                self._fold,
+                self._zone,
                 inbound=delivery.inbound,
                 parsed=parsed,
                 turn=new_id("turn"),
