@@ -1,0 +1,55 @@
+"""What a person asks to remember is recognised by code, in nine languages, and nothing else is."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.memory.asks import as_line, to_remember, with_line
+
+ASKED = [
+    ("Remember that my locker code is 4711", "My locker code is 4711"),
+    ("please remember: the wifi is called Otter", "The wifi is called Otter"),
+    ("Don't forget that Eva is vegan", "Eva is vegan"),
+    ("note that I moved to Oslo", "I moved to Oslo"),
+    ("Merk dir, dass ich Tee mag", "Ich Tee mag"),
+    ("Souviens-toi que j'habite à Lyon", "J'habite à Lyon"),
+    ("Recuerda que soy alérgico al maní", "Soy alérgico al maní"),
+    ("Lembra que eu moro em Lisboa", "Eu moro em Lisboa"),
+    ("Ricorda che abito a Roma", "Abito a Roma"),
+    ("Запомни, что я живу в Осло", "Я живу в Осло"),
+    ("记住，我住在上海", "我住在上海"),
+    ("覚えておいて、私は東京に住んでいます", "私は東京に住んでいます"),
+]
+
+NOT_ASKED = [
+    "Do you remember that I live in Oslo?",
+    "Remember that I live in Oslo?",
+    "I remember that day well",
+    "She said: remember that you owe me",
+    "remember",
+    "",
+    "What should I remember?",
+]
+
+
+@pytest.mark.parametrize(("text", "kept"), ASKED)
+def test_what_is_asked_to_be_remembered_is_kept_in_the_persons_words(text, kept):
+    assert to_remember(text) == kept
+
+
+@pytest.mark.parametrize("text", NOT_ASKED)
+def test_what_only_looks_like_it_is_not_kept(text):
+    assert to_remember(text) is None
+
+
+def test_a_line_of_memory_is_one_line_whatever_is_said():
+    assert as_line("- two\n\n  lines\tof it ") == "Two lines of it"
+    assert as_line("x" * 5_000) is None
+    assert as_line(" \n ") is None
+
+
+def test_a_line_that_is_there_is_not_added_again():
+    memory = with_line("", "I like tea")
+    assert memory == "- I like tea"
+    assert with_line(memory, "I like tea") == memory
+    assert with_line(memory, "I like jazz") == "- I like tea\n- I like jazz"

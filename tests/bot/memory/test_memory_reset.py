@@ -1,0 +1,70 @@
+"""Resets, and tapes from elsewhere."""
+
+from __future__ import annotations
+
+import stat
+
+from bot.memory.snapshot import DailyNote, MemorySnapshot
+from bot.memory.zone import MemoryZone
+from bot.tape.entries import message
+from bot.tape.service import TapeService
+from bot.tape.stores.file import FileTapeStore
+from bot.testing.manual_clock import ManualClock
+
+
+async def test_memory_is_exported_before_a_reset_and_versions_go_on(tmp_path):
+    clock = ManualClock()
+    store = FileTapeStore(tmp_path / "tapes", clock=clock)
+    tape = TapeService(store, "fake:1")
+    await tape.ensure_bootstrap_anchor()
+    zone = MemoryZone(tape, clock=clock)
+    await zone.ensure()
+    await zone.save_long_term("- Ada likes tea.")
+    await zone.append_daily("- met Eva")
+    before = await tape.version()
+    path = await zone.reset(tmp_path / "exports")
+    text = path.read_text(encoding="utf-8")
+    assert "Ada likes tea." in text
+    assert "met Eva" in text
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert zone.read() == MemorySnapshot(4)
+    left = await tape.read_entries()
+    assert left[0].id == before + 1
+    assert [entry.name for entry in left[:2]] == ["tape.header", "session/start"]
+    await store.close()
+
+
+async def test_a_tape_without_a_zone_gets_an_empty_one_and_keeps_all_it_has(tmp_path):
+    store = FileTapeStore(tmp_path, clock=ManualClock())
+    tape = TapeService(store, "fake:1")
+    await store.create_tape("fake:1")
+    await tape.append(message("user", "from another program"))
+    zone = MemoryZone(tape, clock=ManualClock())
+    await zone.ensure()
+    assert zone.read() == MemorySnapshot(1)
+    assert "from another program" in str(await tape.read_entries())
+    await store.close()
+
+
+async def test_the_block_shows_today_apart_from_the_last_seven_days_and_nothing_older(tmp_path):
+    clock = ManualClock()
+    store = FileTapeStore(tmp_path, clock=clock)
+    tape = TapeService(store, "fake:1")
+    await tape.ensure_bootstrap_anchor()
+    zone = MemoryZone(tape, clock=clock)
+    await zone.ensure()
+    today = zone.today()
+    for days in (0, 1, 7, 8, 29):
+        await zone.append_daily(
+            f"{days} days ago", date=str(today.fromordinal(today.toordinal() - days))
+        )
+    assert DailyNote(today.isoformat(), "0 days ago") in zone.read().dailies
+    block = zone.get_context()
+    todays, _, recent = block.partition("## Recent Notes")
+    assert "## Today's Notes\n0 days ago" in todays
+    assert "1 days ago" in recent
+    assert "7 days ago" in recent
+    assert "8 days ago" not in block
+    assert "29 days ago" not in block
+    assert "Use `memory.save`" in block
+    await store.close()
