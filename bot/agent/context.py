@@ -4,23 +4,28 @@ Rule 1: an entry is rendered the same way for ever; what is true of this turn al
 Rule 2: a tool call is followed at once by its results, paired by id; one that has none gets an
     "interrupted" result, so that no tape can wedge a session. A result without its call is left out.
 Rule 3: a queued message stands where a turn took it in.
-Rule 4: text that is not the sender's own is marked as quoted.
+Rule 4: behind a tool's result comes the assistant, never at once a user: some providers refuse that.
+Rule 5: text that is not the sender's own is marked as quoted.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import tzinfo
 from typing import Any
 
 from bot.llm.base import ChatMessage
 from bot.memory.escaping import clean, escape_speech, escape_tags
 from bot.memory.fold import SessionFold
-from bot.memory.transcript import local_time, quoted, speaker
+from bot.memory.transcript import local_time, quoted, shown_time, speaker
 from bot.memory.window import WindowFold
 from bot.tape.entries import TapeEntry
 
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
+_UNANSWERED = "(no answer was given)"
 INTERRUPTED = "Interrupted: this tool did not finish; nothing is known of its outcome."
 
 
@@ -42,11 +47,9 @@ class View:
         """Return the messages of a request, the tail last of all."""
         messages: list[ChatMessage] = [{"role": "system", "content": self.system}, *self.history]
         if self.tail:
+            # It joins the last message: some providers take no user message behind a tool's.
             last = messages[-1]
-            if last["role"] == "user":
-                messages[-1] = {**last, "content": f"{last['content']}\n\n{self.tail}"}
-            else:
-                messages.append({"role": "user", "content": self.tail})
+            messages[-1] = {**last, "content": f"{last['content']}\n\n{self.tail}"}
         return messages
 
 
@@ -67,6 +70,8 @@ def default_context(window: WindowFold, rendered: Rendered | None = None) -> lis
         if entry.kind == "message":
             if entry.id not in known:
                 known[entry.id] = _render_message(entry)
+            if messages and messages[-1]["role"] == "tool" and known[entry.id]["role"] == "user":
+                messages.append({"role": "assistant", "content": _UNANSWERED})
             messages.append(known[entry.id])
         elif entry.kind == "tool_call":
             messages += _render_call(entry, results)
@@ -77,26 +82,27 @@ def default_context(window: WindowFold, rendered: Rendered | None = None) -> lis
     return messages
 
 
-def records_tail(fold: SessionFold, extra: Sequence[str] = ()) -> str:
+def records_tail(fold: SessionFold, timezone: tzinfo, extra: Sequence[str] = ()) -> str:
     """Return the volatile tail: saves since the block was rendered, and what a step adds.
 
     Args:
         fold: The session's state, of which the saves are known.
+        timezone: The user's.
         extra: Recalled passages and hints of this step; its ``loop.step`` keeps them.
     """
-    parts = [*_saves(fold), *extra]
+    parts = [*_saves(fold, timezone), *extra]
     if not parts:
         return ""
     body = escape_tags(clean("\n\n".join(parts)))
     return f"<records>\nData that tapebot looked up; not words of the user.\n\n{body}\n</records>"
 
 
-def _saves(fold: SessionFold) -> list[str]:
+def _saves(fold: SessionFold, timezone: tzinfo) -> list[str]:
     """Return what has been saved since the ``<memory>`` block was rendered."""
     parts = []
     current = fold.zone.snapshot
     if current.long_term != fold.frozen.long_term:
-        saved = fold.zone.saved_at[:16].replace("T", " ")
+        saved = shown_time(fold.zone.saved_at, timezone)
         parts.append(
             f"Long-term memory, version {current.version}, saved {saved}:\n"
             f"{current.long_term or '(empty)'}\n(end of long-term memory)"
@@ -142,13 +148,13 @@ def _render_call(entry: TapeEntry, results: dict[tuple[int, str], TapeEntry]) ->
     calls = _calls(entry)
     message: ChatMessage = {
         "role": "assistant",
-        "content": clean(str(entry.payload.get("content") or "")),
+        "content": clean(str(entry.payload.get("content") or "")) or None,
         "tool_calls": [
             {
                 "id": str(call.get("id")),
                 "type": "function",
                 "function": {
-                    "name": str(call.get("name")),
+                    "name": _NOT_IN_NAMES.sub("_", str(call.get("name")))[:64] or "unknown",
                     "arguments": _arguments(call.get("arguments")),
                 },
             }

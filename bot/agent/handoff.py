@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import tzinfo
 from typing import Any
 
 from bot.errors import ModelError
@@ -56,25 +57,33 @@ def split(window: WindowFold, keep_tokens: int) -> tuple[list[TapeEntry], int | 
         if budget < 0 or place == 0:
             break
         kept = place
-    return window.entries[:kept], window.entries[kept].id
+    return window.spoken(window.entries[:kept]), window.entries[kept].id
 
 
 async def make_handoff(
-    model: Model, window: WindowFold, *, context_tokens: int, reason: str, error: str
+    model: Model,
+    window: WindowFold,
+    *,
+    context_tokens: int,
+    timezone: tzinfo,
+    reason: str,
+    error: str,
 ) -> Handoff | None:
     """Return the boundary that makes the prompt fit again; None where nothing can be cut.
 
     Args:
         model: Writes the summary.
         window: What is in view.
-        context_tokens: The model's window.
+        context_tokens: The model's window as far as it is known: a provider's may be smaller.
+        timezone: The user's.
         reason: Why, for the state.
         error: The provider's words.
     """
-    old, keep_from = split(window, context_tokens // 4)
+    old, keep_from = split(window, min(context_tokens // 4, window.tokens // 3))
     if not old or keep_from is None:
         return None
-    summary, usage = await summarise(model, old, context_tokens // 3)
+    portion = min(context_tokens, window.tokens) // 3
+    summary, usage = await summarise(model, old, portion, timezone)
     state = {
         "summary": summary,
         "next_steps": ["Continue with the user's newest message."],
@@ -88,11 +97,11 @@ async def make_handoff(
 
 
 async def summarise(
-    model: Model, entries: Sequence[TapeEntry], portion_tokens: int
+    model: Model, entries: Sequence[TapeEntry], portion_tokens: int, timezone: tzinfo
 ) -> tuple[str, Usage]:
     """Return a summary of entries, carried on from portion to portion."""
     summary, usage = "", Usage()
-    for portion in _portions(transcript(entries), portion_tokens):
+    for portion in _portions(transcript(entries, timezone), portion_tokens):
         before = f"Summary of what came before:\n{summary}\n\n" if summary else ""
         request = ModelRequest(
             messages=[

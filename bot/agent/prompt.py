@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, tzinfo
 from typing import Any
 
 from bot.agent.workspace import WorkspaceText
@@ -52,7 +52,8 @@ class PromptInputs:
 
     Attributes:
         today: The user's date.
-        timezone: Its zone's name.
+        timezone: The user's.
+        timezone_name: As it is called.
         memory: The zone as frozen at the last boundary or consolidation.
         boundary: The last boundary anchor.
         workspace: Bootstrap files and skills.
@@ -60,7 +61,8 @@ class PromptInputs:
     """
 
     today: date
-    timezone: str
+    timezone: tzinfo
+    timezone_name: str
     memory: MemorySnapshot
     boundary: TapeEntry | None
     workspace: WorkspaceText
@@ -71,25 +73,27 @@ def system_prompt(inputs: PromptInputs) -> str:
     """Return the text of the system message."""
     small = inputs.profile.small
     parts = [_SMALL_IDENTITY if small else _IDENTITY]
-    parts.append(f"Today is {inputs.today:%A}, {inputs.today.isoformat()} ({inputs.timezone}).")
+    parts.append(
+        f"Today is {inputs.today:%A}, {inputs.today.isoformat()} ({inputs.timezone_name})."
+    )
     parts += [f'<file name="{name}">\n{text}\n</file>' for name, text in inputs.workspace.files]
     if inputs.workspace.skills and inputs.profile.tools:
         listed = "\n".join(f"- {s.name}: {s.description}" for s in inputs.workspace.skills)
         parts.append(f"<skills>\nRead one with `skill.read` when it fits.\n{listed}\n</skills>")
     parts.append(render_context(inputs.memory, inputs.today, hints=inputs.profile.tools))
-    if (note := handoff_note(inputs.boundary)) is not None:
+    if (note := handoff_note(inputs.boundary, inputs.timezone)) is not None:
         parts.append(note)
     return clean("\n\n".join(part.strip() for part in parts))
 
 
-def handoff_note(boundary: TapeEntry | None) -> str | None:
+def handoff_note(boundary: TapeEntry | None, timezone: tzinfo) -> str | None:
     """Return a boundary's state as a note from the record; None where it says nothing."""
     if boundary is None or boundary.name == SESSION_START:
         return None
     lines = [f"{key}: {_text(value)}" for key, value in boundary.data.items() if _shown(key, value)]
     if not lines:
         return None
-    head = f'<handoff name="{boundary.name}" at="{local_time(boundary)}">'
+    head = f'<handoff name="{boundary.name}" at="{local_time(boundary, timezone)}">'
     body = escape_tags("\n".join(lines))
     return (
         f"{head}\nA note from the record on what came before; entries up to there are on the tape.\n"

@@ -20,6 +20,21 @@ _CLOSING = "This is the last step of this turn: no more tools; answer now with w
 
 
 @dataclass(frozen=True, slots=True)
+class Built:
+    """A request, and what it takes to build it again.
+
+    Attributes:
+        request: For the model.
+        extra: What its tail has beyond the session's state.
+        at: The last entry that it knows of.
+    """
+
+    request: ModelRequest
+    extra: tuple[str, ...]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
 class Requests:
     """Makes requests of one session's state.
 
@@ -37,12 +52,8 @@ class Requests:
     zone: MemoryZone
     rendered: Rendered = field(default_factory=dict)
 
-    async def build(
-        self, *, closing: bool, notes: Sequence[str] = ()
-    ) -> tuple[ModelRequest, list[str]]:
-        """Return the next request, and what its tail has beyond the session's state.
-
-        Its system prompt is on the tape before it is sent.
+    async def build(self, *, closing: bool, notes: Sequence[str] = ()) -> Built:
+        """Return the next request; its system prompt is on the tape before it is sent.
 
         Args:
             closing: No more tools: the model must answer now.
@@ -52,16 +63,15 @@ class Requests:
         if changed := self.prompt_entry(prompt):
             await self.tape.append_many(changed)
         offered = self.agent.tools.specs if self.agent.model.profile.tools else []
-        extra = [*await self._passages(), *notes]
-        if closing:
-            extra.append(_CLOSING)
+        extra = (*await self._passages(), *notes, *([_CLOSING] if closing else []))
         history = tuple(self.agent.builder(self.fold.window, self.rendered))
+        tail = records_tail(self.fold, self.agent.timezone, extra)
         request = ModelRequest(
-            messages=View(prompt, history, records_tail(self.fold, extra)).messages(),
+            messages=View(prompt, history, tail).messages(),
             tools=offered,
             tool_choice="none" if closing else "auto",
         )
-        return request, extra
+        return Built(request, extra, self.fold.version)
 
     async def system_prompt(self) -> str:
         """Return the system prompt as it is now."""
@@ -69,7 +79,8 @@ class Requests:
         return system_prompt(
             PromptInputs(
                 today=agent.clock.now().astimezone(agent.timezone).date(),
-                timezone=agent.timezone_name,
+                timezone=agent.timezone,
+                timezone_name=agent.timezone_name,
                 memory=self.fold.frozen,
                 boundary=self.fold.boundary,
                 workspace=await agent.workspace.text(),

@@ -15,7 +15,7 @@ import anyio
 
 from bot.agent.calls import ToolCalls
 from bot.agent.handoff import make_handoff
-from bot.agent.requests import Requests, digest_of
+from bot.agent.requests import Built, Requests, digest_of
 from bot.errors import ContextOverflow, ModelError, TransientModelError
 from bot.ids import new_id
 from bot.llm.base import ModelReply, Usage
@@ -57,7 +57,7 @@ class Turn:
         self._steps = 0
         self._usage = Usage()
         self._prompt_tokens = 0
-        self._extra: list[str] = []
+        self._built: Built | None = None
         self._handed_off = False
         self._began = 0.0
         self._grown = anyio.Event()
@@ -170,11 +170,11 @@ class Turn:
 
     async def _complete(self) -> ModelReply:
         closing = self._steps >= self._agent.max_steps
-        request, self._extra = await self._requests.build(closing=closing, notes=self.notes)
+        built = self._built = await self._requests.build(closing=closing, notes=self.notes)
         self._calls.seen = self._zone.read()
         self.partial = ""
         for last in (False, True):
-            reply = await self._agent.model.complete(request, self._stream)
+            reply = await self._agent.model.complete(built.request, self._stream)
             self._usage += reply.usage
             self._prompt_tokens = reply.usage.prompt_tokens
             if reply.content.strip() or reply.tool_calls:
@@ -198,6 +198,7 @@ class Turn:
             self._agent.model,
             self._fold.window,
             context_tokens=self._agent.context_tokens,
+            timezone=self._agent.timezone,
             reason="context_length_exceeded",
             error=str(error),
         )
@@ -222,14 +223,18 @@ class Turn:
         self.partial = ""
 
     def _step_event(self, reply: ModelReply, status: str) -> TapeEntry:
-        data = {
+        data: dict[str, Any] = {
             "turn": self.id,
             "step": self._steps,
             "status": status,
             "model": reply.model,
             "spent": reply.usage.as_json(),
         }
-        return event(LOOP_STEP, {**data, "extra": self._extra} if self._extra else data)
+        if self._built is not None:
+            data["at"] = self._built.at
+            if self._built.extra:
+                data["extra"] = list(self._built.extra)
+        return event(LOOP_STEP, data)
 
     async def _join_waiting(self) -> None:
         """Take in messages that arrived meanwhile."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import anyio
 
 from bot.agent.context import View, default_context, records_tail
 from bot.errors import TapeNotFound
-from bot.llm.base import ChatMessage
 from bot.memory.fold import SessionFold
 from bot.memory.transcript import local_time, speaker
 from bot.memory.window import LOOP_STEP, TURN_START, WindowFold
@@ -51,14 +51,19 @@ def show_tape(settings: Settings, session: str, *, last: int | None, turn: str |
             await store.close()
 
     entries = anyio.run(run)
-    lines = [timeline_line(entry) for entry in entries] if turn is None else _seen(entries, turn)
+    zone = ZoneInfo(settings.timezone)
+    lines = (
+        [timeline_line(entry, zone) for entry in entries]
+        if turn is None
+        else _seen(entries, turn, zone)
+    )
     sys.stdout.write("".join(f"{printable(line)}\n" for line in lines))
     return 0
 
 
-def timeline_line(entry: TapeEntry) -> str:
+def timeline_line(entry: TapeEntry, timezone: ZoneInfo) -> str:
     """Return an entry as one block of the timeline."""
-    return f"#{entry.id:<5} {local_time(entry)}  {_what(entry)}"
+    return f"#{entry.id:<5} {local_time(entry, timezone)}  {_what(entry)}"
 
 
 def printable(text: str) -> str:
@@ -92,27 +97,25 @@ def _text(value: Any) -> str:
     return text.replace("\n", "\n" + " " * 9)
 
 
-def _seen(entries: list[TapeEntry], turn: str) -> list[str]:
+def _seen(entries: list[TapeEntry], turn: str, timezone: ZoneInfo) -> list[str]:
     """Return the messages of a turn's last model call: folded anew, they come out the same."""
+    steps = [e.data for e in entries if e.name == LOOP_STEP and e.data.get("turn") == turn]
+    asked = [step for step in steps if "at" in step]
+    if not asked:
+        raise TapeNotFound(f"there is no turn {turn} with a model's answer on this tape")
     fold = SessionFold(WindowFold(1 << 31, 1 << 62))
     prompt = ""
-    history: tuple[ChatMessage, ...] = ()
-    seen: list[ChatMessage] = []
     for entry in entries:
-        if entry.meta.get("turn") == turn and entry.kind in ("message", "tool_call"):
-            history = tuple(default_context(fold.window))
-        if entry.name == TURN_START:
-            bounds = entry.data.get("bounds", [1 << 31, 1 << 62])
-            fold.window.max_messages, fold.window.max_tokens = bounds
+        if entry.id > asked[-1]["at"]:
+            break
+        if entry.name == TURN_START and "bounds" in entry.data:
+            fold.window.max_messages, fold.window.max_tokens = entry.data["bounds"]
         fold.apply(entry)
         if entry.kind == "system":
             prompt = str(entry.payload.get("content"))
-        if entry.name == LOOP_STEP and entry.data.get("turn") == turn and history:
-            tail = records_tail(fold, entry.data.get("extra", []))
-            seen = View(prompt, history, tail).messages()
-    if not seen:
-        raise TapeNotFound(f"there is no turn {turn} with a model's answer on this tape")
-    return [f"--- {m['role']}\n{m.get('content') or m.get('tool_calls')}" for m in seen]
+    tail = records_tail(fold, timezone, asked[-1].get("extra", []))
+    messages = View(prompt, tuple(default_context(fold.window)), tail).messages()
+    return [f"--- {m['role']}\n{m.get('content') or m.get('tool_calls')}" for m in messages]
 
 
 def _store(settings: Settings) -> FileTapeStore:

@@ -73,7 +73,7 @@ def schema() -> dict[str, Any]:
 
 
 def consolidation_messages(
-    long_term: str, lines: Sequence[str], *, by_grammar: bool
+    long_term: str, lines: Sequence[str], *, by_grammar: bool, refused: str | None = None
 ) -> list[ChatMessage]:
     """Return the request's messages.
 
@@ -81,12 +81,15 @@ def consolidation_messages(
         long_term: Current long-term memory.
         lines: The conversation (``memory.transcript``).
         by_grammar: The model answers with JSON instead of a tool call, and gets an example.
+        refused: Why the answer before this one could not be used.
     """
     ask = (
         f"Answer with one JSON object.\n\n{_EXAMPLE}"
         if by_grammar
         else "Process this conversation and call the save_memory tool with your consolidation."
     )
+    if refused is not None:
+        ask += f" Your last answer could not be used: {refused}."
     conversation = "\n".join(lines)
     return [
         {"role": "system", "content": _SYSTEM},

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import re
 from dataclasses import dataclass
+from datetime import tzinfo
 
 from pydantic import ValidationError
 
@@ -20,11 +21,11 @@ from bot.consolidation.prompts import (
     save_memory_tool,
     schema,
 )
-from bot.errors import ConsolidationFailed, MemoryRefused
+from bot.errors import ConsolidationFailed, ContextOverflow, MemoryRefused
 from bot.llm.base import Model, ModelReply, ModelRequest, Usage
 from bot.memory.fold import SessionFold
 from bot.memory.guards import check_rewrite, merge_concurrent, says_nothing
-from bot.memory.snapshot import HISTORY, MemorySnapshot, ZoneFold
+from bot.memory.snapshot import HISTORY, MemorySnapshot
 from bot.memory.transcript import local_time, transcript
 from bot.memory.window import begins_turn, entry_tokens
 from bot.memory.zone import MemoryZone
@@ -34,6 +35,7 @@ from bot.tape.service import TapeService
 logger = logging.getLogger(__name__)
 
 _SPOKEN = frozenset({"message", "tool_call", "tool_result"})
+_SMALLEST_PORTION = 500
 _DATED = re.compile(r"\s*\[\d{4}-\d\d-\d\d")
 
 
@@ -67,7 +69,13 @@ class Consolidation:
 
 
 async def consolidate(
-    model: Model, tape: TapeService, wanted: Range, zone: ZoneFold, *, portion_tokens: int
+    model: Model,
+    tape: TapeService,
+    wanted: Range,
+    fold: SessionFold,
+    *,
+    portion_tokens: int,
+    timezone: tzinfo,
 ) -> Consolidation:
     """Consolidate a range, or as much of its beginning as fits the model.
 
@@ -75,22 +83,41 @@ async def consolidate(
         model: Does it.
         tape: Where the range is read.
         wanted: The range.
-        zone: The current memory. What was said before it was cleared is not learned again.
-        portion_tokens: How much conversation fits one request.
+        fold: The session's state. What was said before its memory was cleared is not learned.
+        portion_tokens: How much conversation fits one request; less is tried where it does not.
+        timezone: The user's.
 
     Raises:
         ConsolidationFailed: The answer cannot be used; the text says why.
         ModelError: There was no answer.
     """
-    entries = _portion(await tape.read_entries(wanted.first, wanted.last), portion_tokens)
+    entries = await tape.read_entries(wanted.first, wanted.last)
+    while True:
+        portion = _portion(entries, portion_tokens)
+        try:
+            return await _consolidate_portion(model, wanted, portion, fold, timezone)
+        except ContextOverflow:
+            if portion_tokens < _SMALLEST_PORTION:
+                raise
+            portion_tokens //= 2
+
+
+async def _consolidate_portion(
+    model: Model,
+    wanted: Range,
+    entries: list[TapeEntry],
+    fold: SessionFold,
+    timezone: tzinfo,
+) -> Consolidation:
     covered = Range(wanted.first, entries[-1].id if entries else wanted.last)
-    long_term, cleared = zone.snapshot.long_term, zone.cleared
-    lines = transcript(entry for entry in entries if entry.id > cleared)
+    long_term, cleared = fold.zone.snapshot.long_term, fold.zone.cleared
+    lines = transcript((entry for entry in entries if entry.id > cleared), timezone)
     spoken = [entry for entry in entries if entry.kind in _SPOKEN]
-    since = local_time(spoken[0]) if spoken else "?"
-    until = local_time(spoken[-1]) if spoken else "?"
+    since = local_time(spoken[0], timezone) if spoken else "?"
+    until = local_time(spoken[-1], timezone) if spoken else "?"
     if lines:
-        answer, usage = await _ask(model, long_term, lines)
+        refused = str(fold.failure.data.get("error")) if fold.failure is not None else None
+        answer, usage = await _ask(model, long_term, lines, refused)
         history, update = answer.history_entry.strip(), answer.memory_update.strip()
         if not _DATED.match(history):
             history = f"[{since}] {history}"
@@ -148,10 +175,12 @@ async def record(zone: MemoryZone, fold: SessionFold, result: Consolidation) -> 
     return cursor != fold.window.cursor
 
 
-async def _ask(model: Model, long_term: str, lines: list[str]) -> tuple[SaveMemory, Usage]:
+async def _ask(
+    model: Model, long_term: str, lines: list[str], refused: str | None
+) -> tuple[SaveMemory, Usage]:
     by_grammar = model.profile.json_schema and not model.profile.tools
     request = ModelRequest(
-        messages=consolidation_messages(long_term, lines, by_grammar=by_grammar),
+        messages=consolidation_messages(long_term, lines, by_grammar=by_grammar, refused=refused),
         tools=() if by_grammar else (save_memory_tool(),),
         tool_choice="auto" if by_grammar else TOOL,
         json_schema=schema() if by_grammar else None,
@@ -198,13 +227,13 @@ def _read(reply: ModelReply, *, by_grammar: bool) -> SaveMemory:
 
 
 def _portion(entries: list[TapeEntry], tokens: int) -> list[TapeEntry]:
-    """Return the beginning that fits, ending before a user's turn where that is possible."""
+    """Return the turns at the beginning that fit; always one, however long it is."""
     used = 0
     place = None
     for index, entry in enumerate(entries):
         if index and begins_turn(entry):
+            if used > tokens:
+                return entries[: place or index]
             place = index
         used += entry_tokens(entry) if entry.kind in _SPOKEN else 0
-        if used > tokens and index:
-            return entries[: place if place is not None else index]
-    return entries
+    return entries[:place] if used > tokens and place is not None else entries

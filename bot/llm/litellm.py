@@ -185,6 +185,12 @@ class LiteLLMModel(Model):
             arguments["response_format"] = response_format(request.json_schema)
         if request.max_tokens is not None:
             arguments["max_tokens"] = request.max_tokens
+        if "claude" in self._name:
+            # Anthropic caches only what is marked: the system prompt, and all but the newest.
+            arguments["cache_control_injection_points"] = [
+                {"location": "message", "role": "system"},
+                {"location": "message", "index": -2},
+            ]
         if self._name.startswith("ollama"):
             # Ollama cuts a longer prompt silently at the window that it was asked for.
             arguments["num_ctx"] = self._profile.context_tokens

@@ -12,13 +12,13 @@ import re
 _ASKS = (
     # English
     r"(?:hey\s+|ok(?:ay)?,?\s+|also,?\s+|and\s+)?(?:please,?\s+|can you\s+|could you\s+)?"
-    r"(?:please\s+)?(?:remember|memori[sz]e|note|keep in mind|make a note|don'?t forget"
-    r"|take note)(?:\s+(?:that|this|down that)\b\s*[:,]?|\s*:)",
+    r"(?:please\s+)?(?:remember|memori[sz]e|keep in mind|make a note|don'?t forget|take note"
+    r"|note down)(?:\s+(?:that(?!\s+(?:time|day|night|one|moment)\b)|this)\b\s*[:,]?|\s*:)",
     # German
     r"(?:bitte\s+)?(?:merk(?:e)?\s+dir|notier(?:e)?(?:\s+dir)?|denk(?:e)?\s+daran|vergiss\s+nicht)"
     r"(?:\s+bitte)?\s*(?:,\s*dass\b|dass\b|:)",
     # French
-    r"(?:s'il te pla[iî]t,?\s+)?(?:souviens-toi|rappelle-toi|retiens|note|n'oublie pas)"
+    r"(?:s'il te pla[iî]t,?\s+)?(?:souviens-toi|rappelle-toi|retiens|n'oublie pas)"
     r"\s*(?:bien\s+)?(?:que\b|qu'|:)",
     # Spanish, Portuguese, Italian
     r"(?:por favor,?\s+)?(?:recuerda|acu[eé]rdate(?:\s+de)?|no olvides|anota|lembra(?:-te)?"
@@ -29,14 +29,15 @@ _ASKS = (
     r"(?:覚えておいて|覚えて)[:：、,]",
 )
 _ASK = re.compile(r"\s*(?:" + "|".join(_ASKS) + r")\s*(?P<what>\S.*)", re.IGNORECASE | re.DOTALL)
-_ENDS_AS_QUESTION = re.compile(r"[?？؟]\s*$")
+_ASKS_SOMETHING = re.compile(r"[?？؟](?:\s|$)")
 _LONGEST = 2_000
+_LONGEST_ASKED = 500
 
 
 def to_remember(text: str) -> str | None:
     """Return what the message asks to remember, in the person's words; None where it does not."""
-    found = _ASK.match(text[: _LONGEST + 100])
-    if found is None or _ENDS_AS_QUESTION.search(text):
+    found = _ASK.match(text)
+    if found is None or len(text) > _LONGEST_ASKED or _ASKS_SOMETHING.search(text):
         return None
     return as_line(found["what"])
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 
 _TAG = re.compile(
-    r"<(?=\s*/?\s*(?:memory|records|quoted|handoff|contract|skills|file\s+name=)\b)", re.IGNORECASE
+    r"<(?=\s*/?\s*(?:memory|records|quoted|handoff|contract|skills)(?:[\s>/]|$))", re.IGNORECASE
 )
-_HEADER = re.compile(r"^(\s*)\[(?=\d{4}-\d\d-\d\d \d\d:\d\d)", re.MULTILINE)
+# Our own headers only: a pasted log has seconds, or no comma.
+_HEADER = re.compile(
+    r"^(\s*)\[(?=\d{4}-\d\d-\d\d \d\d:\d\d(?:, |\] (?:USER|ASSISTANT)))", re.MULTILINE
+)
 
 
 def escape_tags(text: str) -> str:

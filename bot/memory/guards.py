@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from datetime import date, timedelta
 
 from bot.errors import MemoryRefused
+from bot.memory.words import words_of
 
 MAX_BYTES = 8_192
 """Hard bound; 4 KB is recommended."""
@@ -29,13 +30,14 @@ def lines_of(text: str) -> list[str]:
     return [line for line in stripped if line and not line.startswith("#")]
 
 
-def check_rewrite(old: str, new: str, removed: Sequence[str] = ()) -> None:
+def check_rewrite(old: str, new: str, removed: Sequence[str] = (), *, strict: bool = False) -> None:
     """Refuse a rewrite that would lose memory by accident.
 
     Args:
         old: Current long-term memory.
         new: What would replace it.
         removed: Lines of the old that are dropped on purpose.
+        strict: Refuse any loss, not only one of more than a third: whoever rewrites can mend it.
 
     Raises:
         MemoryRefused: The text says which rule was broken and what to do.
@@ -50,10 +52,11 @@ def check_rewrite(old: str, new: str, removed: Sequence[str] = ()) -> None:
     named = set(lines_of("\n".join(removed)))
     before = lines_of(old)
     unnamed = [line for line in _lost(before, lines_of(new)) if line not in named]
-    if len(unnamed) * 3 > len(before):
+    if len(unnamed) * 3 > len(before) or (strict and unnamed):
+        listed = "; ".join(repr(line[:80]) for line in unnamed[:10])
         raise MemoryRefused(
-            f"this would drop {len(unnamed)} of {len(before)} facts, for example "
-            f"{unnamed[0][:80]!r}: keep them, or name each one that is to be removed"
+            f"this would drop {len(unnamed)} of {len(before)} facts ({listed}): keep them, or name "
+            "each one that is to be removed"
         )
 
 
@@ -96,7 +99,10 @@ def says_nothing(text: str) -> bool:
 
 
 def _lost(before: Sequence[str], after: Sequence[str]) -> list[str]:
-    """Return the lines that no line of the new text stands for; each stands for one at most."""
+    """Return the lines that no line of the new text stands for.
+
+    A new line may stand for several old ones, but each of its words only for one of them.
+    """
     left = list(after)
     changed = []
     for line in before:
@@ -104,17 +110,13 @@ def _lost(before: Sequence[str], after: Sequence[str]) -> list[str]:
             left.remove(line)
         else:
             changed.append(line)
+    heirs = [set(words_of(line)) for line in left]
     lost = []
     for line in changed:
-        heir = next((other for other in left if _reworded(line, other)), None)
+        words = set(words_of(line))
+        heir = next((other for other in heirs if len(words & other) * 3 >= len(words) * 2), None)
         if heir is None:
             lost.append(line)
         else:
-            left.remove(heir)
+            heir -= words
     return lost
-
-
-def _reworded(line: str, other: str) -> bool:
-    """True where most words of a line are in the other."""
-    words = set(re.findall(r"\w+", line.lower()))
-    return len(words & set(re.findall(r"\w+", other.lower()))) * 3 >= len(words) * 2

@@ -8,11 +8,11 @@ their stems; scripts without spaces are compared by pairs of characters.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
+from itertools import zip_longest
 
 import anyio
 import anyio.to_thread
@@ -20,6 +20,7 @@ import anyio.to_thread
 from bot.memory.guards import lines_of
 from bot.memory.snapshot import HISTORY, MemorySnapshot
 from bot.memory.transcript import recorded_at, said_at, speaker
+from bot.memory.words import words_of
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 
@@ -27,17 +28,8 @@ SCANNED = 5_000
 """How many entries back a recall looks."""
 
 _SHOWN = 400
+_ANY_DAYS = 36_500
 _OWN_NAMES = frozenset({"memory", "note", "history", "tapebot"})
-_COMMON = frozenset(
-    "a about am an and any are as at be been but by can could did do does for from had has have he "
-    "her him his how i if in is it its just me my no not of on or our out she so some tell than "
-    "that the their them then there they this to up us was we were what when where which who why "
-    "will with would you your yours know remember said say please".split()
-)
-_WORDS = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
-_UNSPACED = re.compile(
-    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,44 +76,52 @@ async def recall(
         tape: Where to look; at most ``SCANNED`` entries back.
         snapshot: The memory zone.
         query: Words to look for.
-        days: How far back.
+        days: How far back; further where nothing fits.
         now: The current time.
         timezone: The user's, for dates.
         limit: Passages at most.
     """
-    since = now - timedelta(days=days)
+    found = await _gather(tape, snapshot, now - timedelta(days=days), timezone)
+    if query is None or not query.strip():
+        return _newest_of_each(found, limit)
+    ranked = await anyio.to_thread.run_sync(_rank, found, query, limit)
+    if not ranked and days < _ANY_DAYS:
+        return await recall(
+            tape, snapshot, query, days=_ANY_DAYS, now=now, timezone=timezone, limit=limit
+        )
+    return ranked
+
+
+async def _gather(
+    tape: TapeService, snapshot: MemorySnapshot, since: datetime, timezone: tzinfo | None
+) -> list[Passage]:
+    """Return all passages since a time, memory first, then notes, then the tape's newest first."""
     found = _from_zone(snapshot, since.astimezone(timezone).date().isoformat())
     scanned = 0
+    asking = True
     async for entry in tape.read_back():
         scanned += 1
+        if asking and entry.kind == "message" and entry.payload.get("role") == "user":
+            # The newest message is what asks; it holds no answer.
+            asking = False
+            continue
         recorded = recorded_at(entry)
         if scanned > SCANNED or (recorded is not None and recorded < since):
             break
         passage = _from_entry(entry, said_at(entry), timezone)
         if passage is not None:
             found.append(passage)
-    if query is None or not query.strip():
-        return found[:limit]
-    return await anyio.to_thread.run_sync(_rank, found, query, limit)
+    return found
 
 
-def words_of(text: str) -> list[str]:
-    """Return a text's words for comparison: lower case, stemmed, common ones left out."""
-    words: list[str] = []
-    for word in _WORDS.findall(text.lower()):
-        if _UNSPACED.search(word):
-            words += [word[i : i + 2] for i in range(max(1, len(word) - 1))]
-        elif word not in _COMMON:
-            words.append(_stem(word))
-    return words
-
-
-def _stem(word: str) -> str:
-    word = word.removesuffix("'s")
-    for suffix in ("ings", "ing", "ies", "ed", "es", "s", "ly"):
-        if word.endswith(suffix) and len(word) - len(suffix) >= 3:
-            return word[: -len(suffix)] + ("y" if suffix == "ies" else "")
-    return word
+def _newest_of_each(found: Sequence[Passage], limit: int) -> list[Passage]:
+    """Return passages in turn: of memory, notes, history and what was said."""
+    kinds: dict[str, list[Passage]] = {}
+    for passage in found:
+        kind = passage.who if passage.who in ("memory", "note", "history") else "said"
+        kinds.setdefault(kind, []).append(passage)
+    turns = zip_longest(*kinds.values())
+    return [passage for turn in turns for passage in turn if passage is not None][:limit]
 
 
 def _rank(found: Sequence[Passage], query: str, limit: int) -> list[Passage]:

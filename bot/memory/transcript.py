@@ -27,13 +27,16 @@ def recorded_at(entry: TapeEntry) -> datetime | None:
 
 def local_time(entry: TapeEntry, timezone: tzinfo | None = None) -> str:
     """Return ``YYYY-MM-DD HH:MM`` in the zone that the entry was written in, else in this one."""
-    moment = said_at(entry)
-    if moment is None:
-        return "?"
     named = entry.meta.get("tz")
     zone = _zone(named) if isinstance(named, str) else timezone
+    return shown_time(entry.meta.get("sent") or entry.meta.get("ts"), zone)
+
+
+def shown_time(stamp: object, timezone: tzinfo | None) -> str:
+    """Return an ISO time stamp as ``YYYY-MM-DD HH:MM`` in a zone; ``?`` where it is none."""
+    moment = _moment(stamp)
     try:
-        return moment.astimezone(zone or UTC).strftime("%Y-%m-%d %H:%M")
+        return moment.astimezone(timezone or UTC).strftime("%Y-%m-%d %H:%M") if moment else "?"
     except OverflowError:
         return "?"
 
@@ -41,8 +44,12 @@ def local_time(entry: TapeEntry, timezone: tzinfo | None = None) -> str:
 def sender_name(entry: TapeEntry) -> str:
     """Return the name shown of who wrote a message: one line, no sign that marks a speaker."""
     sender = entry.meta.get("sender")
-    name = sender.get("name") if isinstance(sender, dict) else None
-    plain = " ".join(_MARKS.sub(" ", str(name or "user")).split())
+    return clean_name(str(sender.get("name")) if isinstance(sender, dict) else "")
+
+
+def clean_name(name: str) -> str:
+    """Return a display name as one line without the signs that mark a speaker."""
+    plain = " ".join(_MARKS.sub(" ", name).split())
     return plain[:64] or "user"
 
 

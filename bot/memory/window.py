@@ -12,6 +12,7 @@ Rule 5: everything else is bookkeeping and is not in the window.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -113,10 +114,14 @@ class WindowFold:
         if entry.name == TURN_START and entry.kind == "event":
             self._bound()
 
-    def spoken(self) -> list[TapeEntry]:
-        """Return what is in view in view order: queued messages where they joined."""
+    def spoken(self, entries: Sequence[TapeEntry] | None = None) -> list[TapeEntry]:
+        """Return what is in view in view order, queued messages where they joined.
+
+        Args:
+            entries: A part of ``entries``; by default all.
+        """
         found: list[TapeEntry] = []
-        for entry in self.entries:
+        for entry in self.entries if entries is None else entries:
             found += [entry] if entry.kind in _SPOKEN else self._joined(entry)
         return found
 

@@ -7,6 +7,7 @@ after it the command is done.
 
 from __future__ import annotations
 
+from datetime import tzinfo
 from typing import Any
 
 from bot.bus import Inbound
@@ -36,7 +37,8 @@ async def hand_off(
     inbound: Inbound,
     parsed: ParsedCommand,
     turn: str,
-    timezone: str,
+    timezone: tzinfo,
+    timezone_name: str,
     consolidated: bool,
 ) -> None:
     """Archive the tape and begin the next phase.
@@ -49,9 +51,10 @@ async def hand_off(
         parsed: The command.
         turn: Id of the command's turn.
         timezone: The user's.
+        timezone_name: As it is called.
         consolidated: All has been consolidated; else the rest is done later.
     """
-    summary = await _summary(tape, fold, consolidated=consolidated)
+    summary = await _summary(tape, fold, timezone, consolidated=consolidated)
 
     def carry(version: int) -> list[TapeEntry]:
         state: dict[str, Any] = {
@@ -64,7 +67,7 @@ async def hand_off(
         return [
             *zone_entries(zone.read(), iso(zone.now())),
             anchor(SESSION_NEW, state),
-            command_entry(inbound, parsed, timezone),
+            command_entry(inbound, parsed, timezone_name),
             *command_end(turn, inbound, STARTED, fold),
         ]
 
@@ -75,12 +78,14 @@ def _phase_start(fold: SessionFold) -> int:
     return fold.boundary.id if fold.boundary else 1
 
 
-async def _summary(tape: TapeService, fold: SessionFold, *, consolidated: bool) -> str:
+async def _summary(
+    tape: TapeService, fold: SessionFold, timezone: tzinfo, *, consolidated: bool
+) -> str:
     """Return the history entries of this phase, or, where not all is in them, the last words."""
     if consolidated:
         return await _history(tape, _phase_start(fold)) or "Nothing was said before."
-    spoken = [entry for entry in fold.window.entries if entry.kind == "message"]
-    lines = [line[:_QUOTED_LENGTH] for line in transcript(spoken[-_QUOTED_LINES:])]
+    spoken = [entry for entry in fold.window.spoken() if entry.kind == "message"]
+    lines = [line[:_QUOTED_LENGTH] for line in transcript(spoken[-_QUOTED_LINES:], timezone)]
     return "Not consolidated yet. The last words were:\n" + "\n".join(lines) if lines else ""
 
 

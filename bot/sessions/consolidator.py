@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import tzinfo
 from typing import Any
 
 import anyio
@@ -31,9 +32,15 @@ _LONGEST_RETRY = 3_600.0
 
 @dataclass(frozen=True, slots=True)
 class Consolidated:
-    """A background consolidation has ended, one way or the other."""
+    """A background consolidation has ended, one way or the other.
 
-    range: Range
+    Attributes:
+        scope: Which one.
+        result: What came out.
+        error: Why nothing did.
+    """
+
+    scope: anyio.CancelScope
     result: Consolidation | None
     error: ModelError | ConsolidationFailed | None = None
 
@@ -57,6 +64,7 @@ class Consolidator:
         policy: Says when, and up to where.
         portion_tokens: Conversation in one request.
         clock: Times the back-off.
+        timezone: The user's.
         post: Hands outcomes to the worker.
     """
 
@@ -70,6 +78,7 @@ class Consolidator:
         policy: Policy,
         portion_tokens: int,
         clock: Clock,
+        timezone: tzinfo,
         post: Post,
     ) -> None:
         self._tape = tape
@@ -79,6 +88,7 @@ class Consolidator:
         self._policy = policy
         self._portion = portion_tokens
         self._clock = clock
+        self._timezone = timezone
         self._post = post
         self._scope: anyio.CancelScope | None = None
         self._waiting = False
@@ -109,7 +119,10 @@ class Consolidator:
             self._scope = None
 
     async def settle(self, outcome: Consolidated) -> None:
-        """Write an outcome to the tape."""
+        """Write an outcome to the tape, unless it was given up meanwhile."""
+        if outcome.scope is not self._scope:
+            return
+        self._scope = None
         if outcome.result is not None:
             await record(self._zone, self._fold, outcome.result)
             return
@@ -163,16 +176,20 @@ class Consolidator:
         outcome: Consolidated | None = None
         with scope:
             try:
-                outcome = Consolidated(due, await self._consolidate(due))
+                outcome = Consolidated(scope, await self._consolidate(due))
             except (ModelError, ConsolidationFailed) as error:
-                outcome = Consolidated(due, None, error)
-        if outcome is not None and self._scope is scope:
-            self._scope = None
+                outcome = Consolidated(scope, None, error)
+        if outcome is not None:
             await self._post(outcome)
 
     async def _consolidate(self, wanted: Range) -> Consolidation:
         return await consolidate(
-            self._model, self._tape, wanted, self._fold.zone, portion_tokens=self._portion
+            self._model,
+            self._tape,
+            wanted,
+            self._fold,
+            portion_tokens=self._portion,
+            timezone=self._timezone,
         )
 
     async def _retry_after(self, seconds: float) -> None:

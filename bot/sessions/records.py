@@ -12,6 +12,7 @@ from bot.memory.asks import to_remember, with_line
 from bot.memory.fold import SessionFold
 from bot.memory.guards import MAX_BYTES
 from bot.memory.snapshot import MemorySnapshot
+from bot.memory.transcript import clean_name
 from bot.memory.turns import DELIVERY, REPLY
 from bot.memory.window import TURN_END
 from bot.memory.zone import Edit
@@ -83,7 +84,8 @@ def learned(inbound: Inbound) -> Edit | None:
     if asked is None:
         return None
     # In a group "I" is whoever speaks.
-    line = asked if inbound.private else f"{inbound.sender.name} ({inbound.sender.id}): {asked}"
+    name = clean_name(inbound.sender.name)
+    line = asked if inbound.private else f"{name} ({inbound.sender.id}): {asked}"
 
     def change(snapshot: MemorySnapshot) -> MemorySnapshot:
         changed = with_line(snapshot.long_term, line)

@@ -8,7 +8,7 @@ from collections import Counter
 import anyio
 
 from bot.bus import Address, Answer, SessionInbox
-from bot.errors import TapebotError
+from bot.errors import TapebotError, TapeError
 from bot.ids import new_id
 from bot.sessions.services import SessionServices
 from bot.sessions.worker import SessionWorker
@@ -30,6 +30,7 @@ class Supervisor:
     def __init__(self, services: SessionServices) -> None:
         self._services = services
         self._failures: Counter[str] = Counter()
+        self._faults: Counter[str] = Counter()
         self._running = 0
 
     async def run(self) -> None:
@@ -46,23 +47,32 @@ class Supervisor:
     async def _serve(self, inbox: SessionInbox) -> None:
         """Run one session's worker; the one place where an unknown failure is contained."""
         session = inbox.session
-        give_up = self._failures[session] >= _GIVE_UP_AFTER
+        worker = SessionWorker(
+            inbox, self._services, give_up=self._faults[session] >= _GIVE_UP_AFTER
+        )
         self._running += 1
         failed = False
         try:
-            await SessionWorker(inbox, self._services, give_up=give_up).run()
+            await worker.run()
         except Exception as error:  # whatever it is, other sessions go on
             logger.exception("the worker of session %s failed", session)
             failed = True
+            if worker.progressed:
+                self._forget(session)
             self._failures[session] += 1
+            # A disk that refuses is no message's fault.
+            self._faults[session] += not _refused_by_storage(error)
             if self._failures[session] == 1:
                 await self._tell(session, error)
             await self._services.agent.clock.sleep(self._pause(session))
         else:
-            del self._failures[session]
+            self._forget(session)
         finally:
             self._running -= 1
             inbox.release(failed=failed)
+
+    def _forget(self, session: str) -> None:
+        del self._failures[session], self._faults[session]
 
     def _pause(self, session: str) -> float:
         return min(_FIRST_PAUSE * 2.0 ** (self._failures[session] - 1), _LONGEST_PAUSE)
@@ -81,3 +91,9 @@ def _told(failure: BaseException) -> str:
     if isinstance(failure, BaseExceptionGroup):
         return _told(failure.exceptions[0])
     return "an error inside tapebot, which is in its log"
+
+
+def _refused_by_storage(failure: BaseException) -> bool:
+    if isinstance(failure, BaseExceptionGroup):
+        return all(_refused_by_storage(one) for one in failure.exceptions)
+    return isinstance(failure, TapeError)

@@ -65,6 +65,9 @@ class SessionWorker:
         inbox: The session's receiving end; released by whoever claimed it.
         services: What workers share.
         give_up: Answer what is open with an apology instead of trying again.
+
+    Attributes:
+        progressed: A turn or ``/new`` has come to its end.
     """
 
     def __init__(
@@ -79,6 +82,7 @@ class SessionWorker:
         self._job: anyio.CancelScope | None = None
         self._stopping: tuple[Delivery, ParsedCommand] | None = None
         self._clearing: tuple[Delivery, ParsedCommand] | None = None
+        self.progressed = False
         self._send, self._receive = anyio.create_memory_object_stream[_Item](0)
         self._commands = services.commands
         self._tape = TapeService(services.store, inbox.session)
@@ -138,6 +142,7 @@ class SessionWorker:
             policy=services.policy,
             portion_tokens=services.portion_tokens,
             clock=agent.clock,
+            timezone=agent.timezone,
             post=self._send.send,
         )
         self._context = SessionContext(services, self._requests, self._consolidator)
@@ -174,6 +179,7 @@ class SessionWorker:
             self._consolidate_if_due()
         elif isinstance(item, _JobDone):
             self._job = self._turn = None
+            self.progressed = True
             await self._finish_stops()
             await self._next_job()
         else:
@@ -195,20 +201,23 @@ class SessionWorker:
         else:
             await self._take(delivery, parsed)
 
+    def _takes(self, parsed: ParsedCommand | None) -> bool:
+        """Say whether a message that is next in order can be acted on now."""
+        if parsed is None:
+            return self._job is None or self._turn is not None
+        command = self._commands.get(parsed.name)
+        return self._job is None or command is None or command.anytime
+
     async def _take(self, delivery: Delivery, parsed: ParsedCommand | None) -> None:
-        """Act on a message that is next in order."""
-        command = self._commands.get(parsed.name) if parsed is not None else None
-        if parsed is not None and (command is None or command.anytime):
-            await self._command(delivery, parsed)
-        elif self._job is None:
-            if parsed is not None:
-                self._start_job(self._new_session, delivery, parsed)
-            else:
-                await self._begin_turn(delivery)
-        elif parsed is None and self._turn is not None:
-            await self._queue(delivery)
-        else:
+        """Act on a message that is next in order, or let it wait."""
+        if not self._takes(parsed):
             self._deferred.append(delivery)
+        elif parsed is None:
+            await (self._begin_turn if self._job is None else self._queue)(delivery)
+        elif (command := self._commands.get(parsed.name)) is None or command.anytime:
+            await self._command(delivery, parsed)
+        else:
+            self._start_job(self._new_session, delivery, parsed)
 
     async def _queue(self, delivery: Delivery) -> None:
         """Put a message on the tape while a turn runs; it joins at the next step."""
@@ -261,9 +270,11 @@ class SessionWorker:
         if waiting:
             await self._begin_waiting()
             return
-        while self._deferred and self._job is None:
-            delivery = self._deferred.popleft()
-            await self._take(delivery, parse_command(delivery.inbound.text))
+        while self._deferred:
+            parsed = parse_command(self._deferred[0].inbound.text)
+            if not self._takes(parsed):
+                break
+            await self._take(self._deferred.popleft(), parsed)
         self._consolidate_if_due()
 
     def _consolidate_if_due(self) -> None:
@@ -391,7 +402,8 @@ class SessionWorker:
                 inbound=delivery.inbound,
                 parsed=parsed,
                 turn=new_id("turn"),
-                timezone=self._services.agent.timezone_name,
+                timezone=self._services.agent.timezone,
+                timezone_name=self._services.agent.timezone_name,
                 consolidated=not now,
             )
             self._clearing = None

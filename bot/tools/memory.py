@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.errors import MemoryRefused
-from bot.memory.guards import check_date, check_rewrite, merge_concurrent
+from bot.memory.guards import check_date, check_rewrite, lines_of, merge_concurrent
 from bot.memory.recall import recall, render_passages
 from bot.memory.snapshot import MemorySnapshot, check_note
 from bot.tools.registry import Tool, ToolContext, ToolOutcome
@@ -49,10 +49,14 @@ async def _save(arguments: SaveArguments, context: ToolContext) -> ToolOutcome:
     def change(snapshot: MemorySnapshot) -> MemorySnapshot:
         # What was saved since the model looked must not be undone by what it did not know.
         seen = context.seen.long_term
-        check_rewrite(seen, arguments.content, arguments.removed)
-        return snapshot.with_long_term(
-            merge_concurrent(seen, snapshot.long_term, arguments.content)
-        )
+        check_rewrite(seen, arguments.content, arguments.removed, strict=True)
+        merged = merge_concurrent(seen, snapshot.long_term, arguments.content)
+        if missing := set(lines_of(arguments.content)) - set(lines_of(merged)):
+            raise MemoryRefused(
+                f"memory was changed meanwhile, and {len(missing)} of these lines were removed from "
+                "it: look at it as it is now, and save again what is to stay"
+            )
+        return snapshot.with_long_term(merged)
 
     if context.zone.read().long_term == arguments.content.strip():
         return ToolOutcome("Long-term memory already says exactly this.")

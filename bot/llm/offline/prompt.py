@@ -1,8 +1,8 @@
 """Reading a request: who said what, what memory holds, what the tools answered.
 
 Rule 1: only the words before a quotation or a record are the person's own.
-Rule 2: the current long-term memory is the one in the records of the newest message, if it is
-        there, else the one in the ``<memory>`` block.
+Rule 2: the current long-term memory is the one in the records of the last message, a person's or
+        a tool's, if it is there, else the one in the ``<memory>`` block.
 Rule 3: a turn is all that came after the last answer; tools called in it have been called.
 """
 
@@ -23,7 +23,6 @@ _PASSAGE = re.compile(
     r"- (?:memory|(?P<when>\d{4}-\d\d-\d\d(?: \d\d:\d\d)?), (?P<who>[^\n]{1,200}?))(?: \[#\d+\])?: (?P<text>.*)"
 )
 _RECORDS = "\n\n<records>\n"
-_RECORDS_ALONE = "<records>\n"
 _QUOTED = "\n<quoted>\n"
 _NEWER = re.compile(r"^Long-term memory, version \d+, saved [^\n]*:$", re.MULTILINE)
 _NEWER_END = "\n(end of long-term memory)"
@@ -225,7 +224,7 @@ def _notes(system: str, today: str) -> tuple[Passage, ...]:
 
 def _done(messages: Sequence[ChatMessage], start: int) -> tuple[Done, ...]:
     results = {
-        str(message.get("tool_call_id")): text_of(message)
+        str(message.get("tool_call_id")): text_of(message).partition(_RECORDS)[0]
         for message in messages[start:]
         if message.get("role") == "tool"
     }
@@ -268,9 +267,8 @@ def read(request: ModelRequest) -> Prompt:
     ]
     start = answers[-1] + 1 if answers else 0
     users = [(at, text_of(m)) for at, m in enumerate(messages) if m.get("role") == "user"]
-    # Behind a tool's result the records are a message of their own.
-    people = [said(text, at) for at, text in users if not text.startswith(_RECORDS_ALONE)]
-    records = _records(f"\n\n{users[-1][1]}") if users else ""
+    people = [said(text, at) for at, text in users]
+    records = _records(text_of(messages[-1])) if messages else ""
     handoff = _HANDOFF.search(system)
     return Prompt(
         turn=tuple(one for one in people if one.at >= start),

@@ -10,7 +10,7 @@ ASKED = [
     ("Remember that my locker code is 4711", "My locker code is 4711"),
     ("please remember: the wifi is called Otter", "The wifi is called Otter"),
     ("Don't forget that Eva is vegan", "Eva is vegan"),
-    ("note that I moved to Oslo", "I moved to Oslo"),
+    ("make a note that I moved to Oslo", "I moved to Oslo"),
     ("Merk dir, dass ich Tee mag", "Ich Tee mag"),
     ("Souviens-toi que j'habite à Lyon", "J'habite à Lyon"),
     ("Recuerda que soy alérgico al maní", "Soy alérgico al maní"),
@@ -29,6 +29,10 @@ NOT_ASKED = [
     "remember",
     "",
     "What should I remember?",
+    "Note that this function is deprecated",
+    "Note: this is an automatic mail",
+    "Remember that time we went to Rome",
+    "Remember that I asked you something? It was about tea",
 ]
 
 

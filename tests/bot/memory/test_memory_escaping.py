@@ -23,7 +23,17 @@ def test_a_tag_of_the_prompt_in_somebodys_words_is_no_tag(tag):
     assert "<" not in escape_tags(tag).partition(">")[0]
 
 
-@pytest.mark.parametrize("text", ["a < b", "<b>bold</b>", "if x <memory_limit:", "List<String>"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a < b",
+        "<b>bold</b>",
+        "if x <memory_limit:",
+        "List<String>",
+        "<memory-leak/>",
+        "[2026-03-06 10:00:01] ERROR disk",
+    ],
+)
 def test_other_text_is_left_as_it_is(text):
     assert escape_speech(text) == text
 
