@@ -7,6 +7,7 @@ import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import anyio
@@ -17,7 +18,7 @@ from bot.bus.local import LocalBus
 from bot.clock import Clock, SystemClock
 from bot.commands.builtin import builtin_commands
 from bot.consolidation.policy import Policy
-from bot.errors import ModelError
+from bot.errors import ModelError, SettingsError
 from bot.files import private_directory
 from bot.llm.base import Model
 from bot.llm.registry import build_model
@@ -68,7 +69,7 @@ async def open_app(settings: Settings, *, clock: Clock | None = None) -> AsyncIt
         ModelUnavailable: The configured model cannot be used here.
     """
     clock = clock or SystemClock()
-    home = private_directory(settings.home)
+    home = _home(settings)
     durable = settings.tape_sync == "always"
     store = FileTapeStore(
         home / "tapes",
@@ -83,6 +84,7 @@ async def open_app(settings: Settings, *, clock: Clock | None = None) -> AsyncIt
         )
         model = make_model(settings)
         services = _services(settings, clock, bus, store, model)
+        logger.info("started with %s in %s", model.name, home)
         try:
             yield App(settings, bus, store, model, services, Supervisor(services))
         finally:
@@ -108,6 +110,15 @@ async def serve(settings: Settings) -> None:
         with anyio.move_on_after(_FAREWELL):
             await app.bus.drain()
         tasks.cancel_scope.cancel()
+
+
+def _home(settings: Settings) -> Path:
+    try:
+        return private_directory(settings.home)
+    except OSError as error:
+        raise SettingsError(
+            f"TAPEBOT_HOME: {settings.home} cannot be made ({error.strerror})"
+        ) from error
 
 
 def make_model(settings: Settings) -> Model:

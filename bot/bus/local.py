@@ -265,3 +265,7 @@ class LocalPort:
     async def report(self, report: DeliveryReport) -> None:
         """Say what became of an answer."""
         self._bus.report(report)
+
+    async def drained(self) -> None:
+        """Wait until nothing waits for its answer."""
+        await self._bus.drain()

@@ -90,6 +90,10 @@ class ChannelPort(Protocol):
         """Say what became of an ``Answer``."""
         ...
 
+    async def drained(self) -> None:
+        """Wait until nothing that was accepted waits for its answer."""
+        ...
+
 
 class Bus(Protocol):
     """The message bus."""

@@ -43,15 +43,11 @@ def offer_model(settings: Settings) -> Settings:
     why, name = found
     private_directory(settings.home)
     print(f"{why}. Answers would come from {name}; what you say would be sent there.")
-    try:
-        reply = input("Use it? [y/N, or another model's name] ").strip()
-    except EOFError:
-        reply = ""
-    if reply.lower() in ("", "n", "no"):
+    chosen = _ask(name)
+    if chosen is None:
         replace_file(asked, b"")
         print("The offline responder answers. Set TAPEBOT_MODEL to change that.")
         return settings
-    chosen = name if reply.lower() in ("y", "yes") else reply
     checked = load_settings(model=chosen)
     line = f"model = {json.dumps(chosen)}\n"
     config = settings.config or settings.home / "tapebot.toml"
@@ -59,6 +55,22 @@ def offer_model(settings: Settings) -> Settings:
     replace_file(config, line.encode() + before)
     print(f"Kept in {config}.")
     return checked
+
+
+def _ask(name: str) -> str | None:
+    """Return the model that the person wants, None for none."""
+    while True:
+        try:
+            reply = input("Use it? [y/N, or another model as provider/model] ").strip()
+        except EOFError:
+            return None
+        if reply.lower() in ("", "n", "no"):
+            return None
+        if reply.lower() in ("y", "yes"):
+            return name
+        if "/" in reply and " " not in reply:
+            return reply
+        print(f"{reply!r} is neither yes, no, nor a model such as {name}.")
 
 
 def _found() -> tuple[str, str] | None:

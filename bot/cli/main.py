@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -29,6 +30,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except TapebotError as error:
         print(f"tapebot: {error}", file=sys.stderr)
         return 1
+    except BrokenPipeError:
+        # Whoever read the output has seen enough; what is left must not be flushed into nothing.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        where = f": {error.filename}" if error.filename else ""
+        print(f"tapebot: {error.strerror}{where}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 130
 
@@ -48,7 +57,8 @@ def _parser() -> argparse.ArgumentParser:
     tape.add_parser("list", help="list the sessions")
     show = tape.add_parser("show", help="print a tape as a readable timeline")
     show.add_argument("session", help="for example console:local")
-    show.add_argument("--last", type=int, metavar="N", help="only the newest N entries")
+    show.add_argument("--last", type=_count, metavar="N", help="only the newest N entries")
+    show.add_argument("--all", action="store_true", help="bookkeeping, too")
     show.add_argument("--turn", metavar="ID", help="print what the model saw in this turn")
     return parser
 
@@ -61,15 +71,20 @@ def _run(chosen: argparse.Namespace) -> int:
     export_dotenv()
     settings = load_settings()
     if chosen.command == "tape":
-        from bot.cli.tape import list_tapes, show_tape
+        from bot.cli.tape import list_tapes, show_tape, show_turn
 
         if chosen.tape == "list":
             return list_tapes(settings)
-        return show_tape(settings, chosen.session, last=chosen.last, turn=chosen.turn)
+        if chosen.turn is not None:
+            return show_turn(settings, chosen.session, chosen.turn)
+        return show_tape(settings, chosen.session, last=chosen.last, everything=chosen.all)
     from bot.cli.first_run import offer_model
 
     settings = offer_model(settings)
-    stop = configure_logging(settings.home, settings.log_level, settings.secrets())
+    at_terminal = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+    stop = configure_logging(
+        settings.home, settings.log_level, settings.secrets(), to_stderr=not at_terminal
+    )
     try:
         from bot.app import run
 
@@ -77,3 +92,10 @@ def _run(chosen: argparse.Namespace) -> int:
     finally:
         stop()
     return 0
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError(text)
+    return number

@@ -11,14 +11,27 @@ import anyio
 
 from bot.agent.context import View, default_context, records_tail
 from bot.errors import TapeNotFound
+from bot.llm.base import ChatMessage
 from bot.memory.fold import SessionFold
 from bot.memory.transcript import local_time, speaker
-from bot.memory.window import LOOP_STEP, TURN_START, WindowFold
+from bot.memory.window import LOOP_STEP, TURN_END, TURN_START, WindowFold
 from bot.settings import Settings
 from bot.tape.entries import TapeEntry
 from bot.tape.stores.file import FileTapeStore
 
 _WIDTH = 2_000
+_TOLD = frozenset(
+    {
+        "command",
+        "reply",
+        "memory.history",
+        "memory.undone",
+        "memory/seal",
+        "memory/consolidated",
+        "consolidation.failed",
+        "tape.repair",
+    }
+)
 
 
 def list_tapes(settings: Settings) -> int:
@@ -34,36 +47,64 @@ def list_tapes(settings: Settings) -> int:
     return 0
 
 
-def show_tape(settings: Settings, session: str, *, last: int | None, turn: str | None) -> int:
-    """Print one tape, its newest entries, or what the model saw in one turn.
+def show_tape(
+    settings: Settings, session: str, *, last: int | None = None, everything: bool = False
+) -> int:
+    """Print one tape as a timeline: what was said, done and remembered.
+
+    Args:
+        settings: Say where the tapes are.
+        session: The session's key.
+        last: Only the newest entries.
+        everything: Show the bookkeeping, too.
+
+    Raises:
+        TapeNotFound: There is no such tape.
+    """
+    zone = ZoneInfo(settings.timezone)
+    entries = [e for e in _read(settings, session) if everything or _is_told(e)]
+    shown = entries if last is None else entries[-last:]
+    sys.stdout.write("".join(f"{printable(timeline_line(entry, zone))}\n" for entry in shown))
+    return 0
+
+
+def show_turn(settings: Settings, session: str, turn: str) -> int:
+    """Print what the model saw in the last call of a turn.
 
     Raises:
         TapeNotFound: There is no such tape or turn.
     """
-
-    async def run() -> list[TapeEntry]:
-        store = _store(settings)
-        try:
-            newest = await store.version(session)
-            first = max(1, newest - last + 1) if last is not None else None
-            return await store.read(session, first)
-        finally:
-            await store.close()
-
-    entries = anyio.run(run)
-    zone = ZoneInfo(settings.timezone)
-    lines = (
-        [timeline_line(entry, zone) for entry in entries]
-        if turn is None
-        else _seen(entries, turn, zone)
-    )
+    lines = _seen(_read(settings, session), turn, ZoneInfo(settings.timezone))
     sys.stdout.write("".join(f"{printable(line)}\n" for line in lines))
     return 0
 
 
+def _read(settings: Settings, session: str) -> list[TapeEntry]:
+    async def run() -> list[TapeEntry]:
+        store = _store(settings)
+        try:
+            return await store.read(session)
+        finally:
+            await store.close()
+
+    return anyio.run(run)
+
+
+def _is_told(entry: TapeEntry) -> bool:
+    """True for what a person wants to read; the rest holds the tape together."""
+    if entry.kind in ("message", "tool_call", "tool_result") or entry.is_boundary:
+        return True
+    if entry.name == TURN_END:
+        return entry.data.get("status") not in ("ok", "command")
+    return entry.name in _TOLD
+
+
 def timeline_line(entry: TapeEntry, timezone: ZoneInfo) -> str:
     """Return an entry as one block of the timeline."""
-    return f"#{entry.id:<5} {local_time(entry, timezone)}  {_what(entry)}"
+    turn = entry.meta.get("turn")
+    said = entry.kind == "message" and entry.payload.get("role") == "assistant"
+    mark = f"   ({turn})" if turn and said else ""
+    return f"#{entry.id:<5} {local_time(entry, timezone)}  {_what(entry)}{mark}"
 
 
 def printable(text: str) -> str:
@@ -115,7 +156,15 @@ def _seen(entries: list[TapeEntry], turn: str, timezone: ZoneInfo) -> list[str]:
             prompt = str(entry.payload.get("content"))
     tail = records_tail(fold, timezone, asked[-1].get("extra", []))
     messages = View(prompt, tuple(default_context(fold.window)), tail).messages()
-    return [f"--- {m['role']}\n{m.get('content') or m.get('tool_calls')}" for m in messages]
+    return [f"--- {m['role']}\n{_said(m)}" for m in messages]
+
+
+def _said(shown: ChatMessage) -> str:
+    calls = [
+        f"{c['function']['name']}({c['function']['arguments']})"
+        for c in shown.get("tool_calls", [])
+    ]
+    return "\n".join([*([shown["content"]] if shown["content"] else []), *calls])
 
 
 def _store(settings: Settings) -> FileTapeStore:

@@ -50,7 +50,7 @@ def model_error(
     cause = getattr(exc, "original_exception", None) or exc
     status = getattr(cause, "status_code", None)
     whole = str(cause)
-    text = f"{name}: {plain(whole, secret)}"
+    text = f"{name}: {_in_short(cause) or plain(whole, secret)}"
     if "LLM Provider NOT provided" in whole:
         return ModelRejected(f"{name}: no such provider; write provider/model, as in openai/gpt-5")
     if status not in {401, 403, 429} and _is_overflow(cause, whole):
@@ -62,6 +62,15 @@ def model_error(
     if status is None or status in _RETRYABLE or status >= 500:
         return TransientModelError(text, retry_after=retry_after(_headers(exc, cause), now))
     return ModelRejected(text)
+
+
+def _in_short(exc: Exception) -> str | None:
+    """Return plain words for what needs none of the provider's."""
+    if "timeout" in type(exc).__name__.lower():
+        return "no answer in time"
+    if getattr(exc, "status_code", None) in {401, 403}:
+        return "the key was refused; see TAPEBOT_MODEL_API_KEY, or the provider's own variable"
+    return None
 
 
 def _is_overflow(exc: Exception, text: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
@@ -16,6 +17,8 @@ from bot.errors import (
     TransientModelError,
 )
 from bot.llm.base import CapabilityProfile, Model, ModelReply, ModelRequest, OnText
+
+logger = logging.getLogger(__name__)
 
 LONGEST_WAIT = 60.0
 """Seconds; a provider that asks for a longer wait is given up at once."""
@@ -79,6 +82,7 @@ class RetryingModel(Model):
         def backoff(exc: Exception) -> bool | float:
             if not isinstance(exc, TransientModelError):
                 return False
+            logger.info("a model call failed and may be tried again: %s", exc)
             if exc.retry_after is None:
                 return True
             in_time = anyio.current_time() + exc.retry_after <= deadline

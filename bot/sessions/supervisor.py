@@ -55,11 +55,14 @@ class Supervisor:
         try:
             await worker.run()
         except Exception as error:  # whatever it is, other sessions go on
-            logger.exception("the worker of session %s failed", session)
             failed = True
             if worker.progressed:
                 self._forget(session)
             self._failures[session] += 1
+            if self._failures[session] == 1:
+                logger.exception("the worker of session %s failed", session)
+            else:
+                logger.info("the worker of session %s failed again: %r", session, error)
             # A disk that refuses is no message's fault.
             self._faults[session] += not _refused_by_storage(error)
             if self._failures[session] == 1:

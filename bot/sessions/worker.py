@@ -385,6 +385,10 @@ class SessionWorker:
         await turn.end("stopped", "Stopped.", heard=[heard], joined=joined)
 
     async def _new_session(self, delivery: Delivery, parsed: ParsedCommand) -> None:
+        if parsed.arguments.lower() not in ("", "now"):
+            reply = CommandReply("There is only `/new` and `/new now`.")
+            await self._reply(delivery, parsed, reply)
+            return
         self._clearing = (delivery, parsed)
         now = parsed.arguments.lower() == "now"
         if not now and (why := await self._consolidate_all()) is not None:

@@ -116,7 +116,9 @@ class _Writer(logging.handlers.QueueListener):
         self._waiting.put(None)
 
 
-def configure_logging(home: Path, level: str, secrets: Iterable[str] = ()) -> Callable[[], None]:
+def configure_logging(
+    home: Path, level: str, secrets: Iterable[str] = (), *, to_stderr: bool = True
+) -> Callable[[], None]:
     """Send the program's records to ``home/logs/tapebot.log``, and warnings to stderr as well.
 
     The file is rotated at 5 MB and two old ones are kept. Libraries are heard from warnings on. A
@@ -126,13 +128,15 @@ def configure_logging(home: Path, level: str, secrets: Iterable[str] = ()) -> Ca
         home: The home folder; made, for its owner alone, where it is missing.
         level: The lowest level of tapebot's own records, e.g. ``info``.
         secrets: Values that must never be written.
+        to_stderr: Warnings go there, too; not where a person types at a terminal.
 
     Returns:
         What writes all that waits, closes the file and puts the loggers back; it runs at exit, and
         calling it again does nothing.
     """
     redact = Redactor(secrets)
-    handlers = _handlers(home, redact)
+    file, short = _handlers(home, redact)
+    handlers = (file, short) if to_stderr else (file,)
     waiting: queue.Queue[logging.LogRecord | None] = queue.Queue(_WAITING)
     pipe = _Pipe(waiting)
     writer = _Writer(waiting, *handlers)
@@ -148,13 +152,14 @@ def configure_logging(home: Path, level: str, secrets: Iterable[str] = ()) -> Ca
         undo.clear()
         writer.stop()
         for handler in (pipe, *handlers):
-            handler.close()
+            with suppress(OSError):  # a full disk was told of when it was met
+                handler.close()
 
     atexit.register(stop)
     return stop
 
 
-def _handlers(home: Path, redact: Redactor) -> tuple[logging.Handler, ...]:
+def _handlers(home: Path, redact: Redactor) -> tuple[logging.Handler, logging.Handler]:
     with suppress(OSError):  # the file's first write meets the same error and tells it
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
     file = _LogFile(
@@ -173,6 +178,8 @@ def _install(pipe: logging.Handler, level: str) -> Callable[[], None]:
     levels |= {
         logging.getLogger(name): logging.getLevelNamesMapping()[level.upper()] for name in _OWN
     }
+    # Its retries are told by whoever retries, with the reason.
+    levels[logging.getLogger("stamina")] = logging.ERROR
     before = {logger: logger.level for logger in levels}
     for logger, threshold in levels.items():
         logger.setLevel(threshold)

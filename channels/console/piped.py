@@ -11,6 +11,9 @@ from channels.console.author import Author
 from channels.console.descriptors import LineReader, write_all
 from channels.console.text import printable
 
+_LINGER = 10.0
+"""Seconds that answers of an earlier run have once the input has ended."""
+
 
 class PipedConversation:
     """Publishes line after line, each once the one before is answered.
@@ -39,6 +42,9 @@ class PipedConversation:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._show_answers, tasks.cancel_scope)
             await self._ask_all()
+            # What a run before this one was asked is answered now.
+            with anyio.move_on_after(_LINGER):
+                await self._port.drained()
             # An answer that is being shown is shown whole and reported.
             async with self._showing:
                 tasks.cancel_scope.cancel()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.cli.tape import list_tapes, printable, show_tape
+from bot.cli.tape import list_tapes, printable, show_tape, show_turn
 from bot.errors import TapeNotFound
 from bot.memory.window import TURN_START
 from bot.settings import load_settings
@@ -36,7 +36,7 @@ async def test_what_the_model_saw_in_a_turn_is_shown_again_to_the_letter(tmp_pat
     turns, model = talk
     for turn, request in zip(turns, model.requests, strict=True):
         await anyio.to_thread.run_sync(
-            lambda turn=turn: show_tape(_settings(tmp_path), "fake:1", last=None, turn=turn)
+            lambda turn=turn: show_turn(_settings(tmp_path), "fake:1", turn)
         )
         shown = capsys.readouterr().out
         wanted = "".join(f"--- {m['role']}\n{m['content']}\n" for m in request.messages)
@@ -47,7 +47,7 @@ async def test_a_timeline_names_who_said_what(tmp_path, talk, capsys):
     import anyio.to_thread
 
     def look():
-        show_tape(_settings(tmp_path), "fake:1", last=None, turn=None)
+        show_tape(_settings(tmp_path), "fake:1")
         list_tapes(_settings(tmp_path))
 
     await anyio.to_thread.run_sync(look)
@@ -56,12 +56,13 @@ async def test_a_timeline_names_who_said_what(tmp_path, talk, capsys):
     assert "tapebot: fine" in shown
     assert "── session/start" in shown
     assert "fake:1\t" in shown
+    assert "turn.start" not in shown
 
 
 def test_a_tape_that_is_not_there_is_said(tmp_path):
     (tmp_path / "tapes").mkdir()
     with pytest.raises(TapeNotFound, match="no tape fake:9"):
-        show_tape(_settings(tmp_path), "fake:9", last=None, turn=None)
+        show_tape(_settings(tmp_path), "fake:9")
 
 
 def test_what_is_on_a_tape_cannot_steer_the_terminal():

@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 
 from bot.bus import (
     Accepted,
@@ -59,6 +60,9 @@ class EchoPort:
 
     async def receive(self) -> Outbound:
         return await self._from_bot.receive()
+
+    async def drained(self) -> None:
+        await anyio.lowlevel.checkpoint()
 
     async def report(self, report: DeliveryReport) -> None:
         self._note(report=report.answer, delivered=report.delivered, session=report.session)

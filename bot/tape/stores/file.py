@@ -6,6 +6,7 @@ the writing process looks at the files anew for each call.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
@@ -25,6 +26,8 @@ from bot.tape.entries import TapeEntry, event
 from bot.tape.store import HEADER, REPAIR, Segment, header
 from bot.tape.stores import scan
 from bot.tape.stores.folder import TapeFolder, finish_archive, successor, switch
+
+logger = logging.getLogger(__name__)
 
 # Ids are dense, so a page is a range of ids; pages grow for callers that want much.
 _FIRST_PAGE = 32
@@ -298,6 +301,7 @@ class FileTapeStore:
         close = CANCEL + b"\n" if ending.unterminated else b""
         with _told("a tape that was cut short could not be repaired", TapeWriteError):
             file.append_now(close + encode(note), note[-1].id)
+        logger.warning("%s was cut short and is repaired: %s", file.path.name, found)
         self._repaired["torn_bytes"] += ending.torn
         self._repaired["void_entries"] += ending.void
 
@@ -368,7 +372,10 @@ class FileTapeStore:
         found, damaged = scan.entries_between(fd, end, first, last)
         if damaged:
             inode = os.fstat(fd).st_ino
-            self._damaged.update((inode, offset) for offset in damaged)
+            met = {(inode, offset) for offset in damaged}
+            if met - self._damaged:
+                logger.warning("%d damaged lines of a tape cannot be read", len(met))
+            self._damaged |= met
         return found
 
     def _stamp(self, entries: Sequence[TapeEntry], version: int) -> list[TapeEntry]:
