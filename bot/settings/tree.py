@@ -19,7 +19,14 @@ from pydantic_settings import (
 )
 
 from bot.errors import SettingsError
-from bot.settings.values import ModelName, absolute, person_name, time_zone, web_address
+from bot.settings.values import (
+    ModelName,
+    absolute,
+    local_zone,
+    person_name,
+    time_zone,
+    web_address,
+)
 
 PREFIX = "TAPEBOT_"
 """Every variable's name starts with it."""
@@ -93,7 +100,8 @@ class Settings(BaseSettings):
         60, gt=0, le=3600, description="Seconds that /new may take before it gives up."
     )
     timezone: Annotated[str, AfterValidator(time_zone)] = Field(
-        "UTC", description="Zone of the times that the model and the person see."
+        default_factory=local_zone,
+        description="Zone of the times that the model and the person see; unset: the machine's.",
     )
     user_name: Annotated[str, AfterValidator(person_name)] | None = Field(
         None, description="Your name in the console; unset: the system's name for you."
@@ -116,7 +124,7 @@ class Settings(BaseSettings):
     @classmethod
     def _empty_is_default(cls, value: object, info: ValidationInfo) -> object:
         if info.field_name and isinstance(value, str) and not value.strip():
-            return cls.model_fields[info.field_name].default
+            return cls.model_fields[info.field_name].get_default(call_default_factory=True)
         return value
 
     @field_validator("tape_sync", "log_level", mode="before")

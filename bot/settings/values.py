@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from pydantic import AfterValidator
+from tzlocal import get_localzone_name
 
 
 def absolute(path: Path) -> Path:
@@ -63,6 +64,14 @@ def _zones() -> dict[str, str]:
     return {name.rpartition("/")[2].lower(): name for name in names} | {
         name.lower(): name for name in names
     }
+
+
+def local_zone() -> str:
+    """Return the name of the machine's zone, UTC where it has none."""
+    try:
+        return get_localzone_name() or "UTC"
+    except (ZoneInfoNotFoundError, ValueError):
+        return "UTC"
 
 
 def person_name(name: str) -> str:

@@ -37,7 +37,7 @@ def test_with_nothing_set_everything_has_a_usable_default(tmp_path):
     settings = load_settings()
     assert settings.home == tmp_path / ".tapebot"
     assert settings.workspace_folder == settings.home / "workspace"
-    assert (settings.model, settings.timezone, settings.tape_sync) == (None, "UTC", "always")
+    assert (settings.model, settings.tape_sync) == (None, "always")
     assert settings.console_name
 
 
@@ -261,3 +261,10 @@ def test_reading_the_settings_loads_no_heavy_library():
         check=True,
     )
     assert run.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(("machine", "zone"), [("Asia/Tokyo", "Asia/Tokyo"), ("UTC", "UTC")])
+def test_times_are_shown_in_the_machines_zone_unless_another_is_set(monkeypatch, machine, zone):
+    monkeypatch.setenv("TZ", machine)
+    assert load_settings().timezone == zone
+    assert load_settings(timezone="Europe/Berlin").timezone == "Europe/Berlin"
