@@ -69,7 +69,7 @@ def _zones() -> dict[str, str]:
 def local_zone() -> str:
     """Return the name of the machine's zone, UTC where it has none."""
     try:
-        return get_localzone_name() or "UTC"
+        return (get_localzone_name() or "UTC").removeprefix("Etc/")
     except (ZoneInfoNotFoundError, ValueError):
         return "UTC"
 
