@@ -69,9 +69,10 @@ def _zones() -> dict[str, str]:
 def local_zone() -> str:
     """Return the name of the machine's zone, UTC where it has none."""
     try:
-        return (get_localzone_name() or "UTC").removeprefix("Etc/")
+        name = get_localzone_name()
     except (ZoneInfoNotFoundError, ValueError):
-        return "UTC"
+        name = None
+    return "UTC" if name in (None, "Etc/UTC") else name
 
 
 def person_name(name: str) -> str:
