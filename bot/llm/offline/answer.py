@@ -13,15 +13,24 @@ from datetime import date, timedelta
 
 from bot.llm.offline.evidence import Candidate, Finding, gather, level, settle
 from bot.llm.offline.grammar import sentence, to_second
+from bot.llm.offline.lines import Line
 from bot.llm.offline.merge import facts_of
 from bot.llm.offline.phrases import PHRASES, Phrases, quote
 from bot.llm.offline.prompt import ASSISTANT, Passage, Prompt, Said
 from bot.llm.offline.questions import Question
-from bot.llm.offline.words import words
+from bot.llm.offline.words import stem, words
 
 _MAX_FINDINGS = 5
 _OTHER_SCRIPT = re.compile("[\u0370-\u1fff\u2e80-\uffdc]")
+_TOLD_ABOUT = re.compile(
+    r"(?:did|have) (?:i|we) (?:ever |already )?(?:tell|told|mention)", re.IGNORECASE
+)
+_BEFORE = re.compile(r"\b(?:before|previously|formerly|used? to)\b", re.IGNORECASE)
+_NUMBER = re.compile(
+    r"\d|\b(?:no|one|two|three|four|five|six|seven|eight|nine|ten|twelve)\b", re.IGNORECASE
+)
 _UNSURE = re.compile(r"\b(?:their|them)\b")
+_LIKING = frozenset((stem("like"), stem("hate")))
 _LAST_TIME = re.compile(
     r"(?:what|where) (?:did|were|have) we (?:talk|talked|discuss|leave|talking|speak|doing|do|left)\b",
     re.IGNORECASE,
@@ -92,9 +101,22 @@ def _yes_or_no(question: Question, findings: Sequence[Finding]) -> str:
     finding = findings[0]
     if not finding.head.understood or "not" in words(question.text):
         return ""
+    asked, line = set(words(question.text)), finding.head.line
+    if "or" in asked:
+        return ""
     if finding.before:
         return "Not any more. "
-    return "No. " if finding.head.line.negated else "Yes. "
+    if " used to " in line.text and not line.retracts:
+        return ""
+    if _opposed(question, line):
+        return "" if line.negated else "No. "
+    return "No. " if line.negated else "Yes. "
+
+
+def _opposed(question: Question, line: Line) -> bool:
+    """Return whether one likes what the other hates."""
+    asked = frozenset().union(*question.required) & _LIKING
+    return line.verb in _LIKING and bool(asked) and line.verb not in asked
 
 
 def _day(question: Question, asker: Said) -> str:
@@ -105,6 +127,8 @@ def _day(question: Question, asker: Said) -> str:
 
 
 def _unknown(question: Question, phrases: Phrases) -> str:
+    if _TOLD_ABOUT.match(question.text) and question.language == "en":
+        return f"No, I don't know anything about that yet. {phrases.how_to_tell}"
     if question.personal:
         return f"{phrases.unknown} {phrases.how_to_tell}"
     return (
@@ -136,10 +160,16 @@ def answer(
     findings = settle(understood or first_hand or best, everything, _MAX_FINDINGS)
     if not findings:
         return _unknown(question, phrases)
+    if question.text.lower().startswith("how many"):
+        findings.sort(key=lambda one: not _NUMBER.search(one.head.line.text))
+    former = [one.before for one in findings if one.before]
+    if former and _BEFORE.search(question.text) and question.manner == "value":
+        return " ".join(_quoted(one, asker, phrases) for one in former)
     told = [_told(finding, asker, question, phrases) for finding in findings]
     body = told[0] if len(told) == 1 else "\n".join(f"- {text}" for text in told)
     if top == 3 or question.manner == "topic" or (top == 2 and question.manner == "yesno"):
-        return (_yes_or_no(question, findings) if top == 3 else "") + body
+        sure = top == 3 or any(_opposed(question, one.head.line) for one in findings)
+        return (_yes_or_no(question, findings) if sure else "") + body
     separator = "\n" if len(told) > 1 else " "
     if _OTHER_SCRIPT.search(question.text):
         return f"{phrases.closest}{separator}{body}"

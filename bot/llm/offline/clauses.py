@@ -2,7 +2,8 @@
 
 Rule 1: a clause is split off only where both sides have a verb of their own.
 Rule 2: what only opens or closes a sentence ("by the way") is no part of what it says.
-Rule 3: the work is bounded: at most sixty sentences of a text are read.
+Rule 3: what looks like a program is recognised, so that nobody takes it for a statement.
+Rule 4: the work is bounded: at most sixty sentences of a text are read.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from bot.llm.offline.words import words
 _MAX_SENTENCES = 60
 _ENDS = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？؟])|\n+")
 _ABBREVIATION = re.compile(r"\b(?:St|Dr|Mr|Mrs|Ms|Prof|No|vs|e\.g|i\.e|approx|Mt|Jr|Sr|[A-Z])\.$")
+_ALWAYS_ON = re.compile(r"\b(?:esp|approx|ca|incl|dept|e\.g|i\.e)\.$", re.IGNORECASE)
+_MAY_END = re.compile(r"\b(?:etc|max|min|apt)\.$", re.IGNORECASE)
 _ORDINAL = re.compile(r"\b\d{1,2}\.$")
 _MONTH = re.compile(
     r"(?:jan|feb|m(?:är|ar|ai)|apr|ma[iy]|jun|jul|aug|sep|o[ck]t|nov|de[cz])", re.IGNORECASE
@@ -26,7 +29,8 @@ _FILLER = re.compile(
     r"|i (?:want|wanted) (?:you to know|to tell you|to say|to mention)(?: that)?"
     r"|i should (?:mention|say)(?: that)?|i forgot to (?:say|mention|tell you)(?: that)?"
     r"|(?:please )?(?:remember|keep in mind|don't forget|do not forget)(?: that)?"
-    r"|did i (?:say|mention) that|as you know|sorry|correction|in fact|thanks|thank you)"
+    r"|(?:no,? )?(?:that(?: is|['’]?s)|this is|you(?: are|['’]?re)) (?:wrong|incorrect|false|mistaken|not (?:true|right|correct))"
+    r"|i (?:was|am) (?:wrong|mistaken)|did i (?:say|mention) that|as you know|sorry|correction|in fact|thanks|thank you)"
     r"(?:\s*[,:!.–—-]+\s*|\s+)",
     re.IGNORECASE,
 )
@@ -40,6 +44,10 @@ _SUBORDINATE = re.compile(
     r"|during|last|next|wenn|weil|als|quand|si|cuando)\b",
     re.IGNORECASE,
 )
+_ENDED = re.compile(
+    r"(?:i|we) (?:have |['’]ve )?(?:since |then |now )?(?:quit|stopped|gave (?:it|that) up)\b(?! \w+ing)",
+    re.IGNORECASE,
+)
 _CARRY = re.compile(r"\s+(?:and|but)\s+(?=(?:(?:also|really|sometimes|usually)\s+)?([a-z]+)\b)")
 _NAMED_AND = re.compile(
     r"(?P<name>(?:i am|i['’]m|I am|I['’]m) [A-Z][\w'’-]+(?: [A-Z][\w'’-]+)?), (?P<what>an? .+)"
@@ -47,6 +55,13 @@ _NAMED_AND = re.compile(
 _GERMAN_CARRY = re.compile(
     r"(?P<left>ich \S+ [^,]{1,150}?) und (?P<right>(?:arbeite|wohne|lebe|mag|liebe|habe|bin|heiße|spreche|esse|trinke) .+)",
     re.IGNORECASE,
+)
+_FENCED = re.compile(r"```.*?(?:```|$)", re.DOTALL)
+_CODE = re.compile(
+    r"__\w+__|[=!]==?\s|=>|&&|\|\||\+=|</?\w+>|^\s*[{}]"
+    r"|\w\((?:\)|[^()]{0,200}[\"'=,][^()]{0,200}\))"
+    r"|^\s*(?:def|class|elif|function|public|private|static|const|let|var|import|return|#include)\b[^.]*[(:;={]"
+    r"|^\s*(?:if|for|while|else|try|except|with)\b[^.,]*[:{]$|[\w)\"']\s*=[^;]*;$"
 )
 _QUESTION_END = re.compile(r"[?？؟]\s*[)\"'”]*$")
 _ASKS = re.compile(
@@ -67,15 +82,32 @@ def sentences(text: str) -> list[str]:
         piece = part.strip()
         if not piece:
             continue
-        if found and (
-            _ABBREVIATION.search(found[-1]) or (_ORDINAL.search(found[-1]) and _MONTH.match(piece))
-        ):
+        if found and _goes_on(found[-1], piece):
             found[-1] += f" {piece}"
         elif len(found) == _MAX_SENTENCES:
             break
         else:
             found.append(piece)
     return found
+
+
+def _goes_on(before: str, piece: str) -> bool:
+    """Return whether the full stop between two pieces ends an abbreviation, not a sentence."""
+    if _ABBREVIATION.search(before) or _ALWAYS_ON.search(before):
+        return True
+    if _MAY_END.search(before):
+        return piece[:1].islower() or piece[:1].isdigit()
+    return bool(_ORDINAL.search(before) and _MONTH.match(piece))
+
+
+def without_code(text: str) -> str:
+    """Return a text without its fenced blocks of code."""
+    return _FENCED.sub("\n", text) if "```" in text else text
+
+
+def is_code(text: str) -> bool:
+    """Return whether a sentence looks like a line of a program."""
+    return len(text) <= 2000 and bool(_CODE.search(text))
 
 
 def is_question(text: str) -> bool:
@@ -154,7 +186,7 @@ def clauses(text: str) -> list[str]:
         comma = found.group().strip() == ","
         if comma and _SUBORDINATE.match(strip(left) or "x"):
             continue
-        if has_verb(left) and has_verb(right):
+        if has_verb(left) and has_verb(right) and not _ENDED.match(right):
             parts.append(left)
             start = found.end()
     parts.append(text[start:])

@@ -13,11 +13,12 @@ import re
 from dataclasses import dataclass
 
 from bot.llm.base import ModelRequest
-from bot.llm.offline.merge import merge
+from bot.llm.offline.merge import holds, merge
 from bot.llm.offline.phrases import quote
 from bot.llm.offline.prompt import ASSISTANT, Said, own_words, text_of
 from bot.llm.offline.questions import acts
 from bot.llm.offline.statements import facts
+from bot.llm.offline.wishes import to_remember
 from bot.llm.offline.words import key, terms
 
 MEMORY_BYTES = 4000
@@ -96,13 +97,16 @@ def consolidate(request: ModelRequest) -> Consolidation:
             if act.kind == "forget" and act.topic != "*":
                 gone = set(terms(act.topic))
                 learned = [fact for fact in learned if not (gone and gone <= set(terms(fact)))]
-        if not handled:
+        if not handled and not holds(memory, to_remember(line.words)):
             learned += _facts(line)
     merged = merge(memory, learned, limit=MEMORY_BYTES)
     return Consolidation(_history(talk), merged.text, merged.replaced)
 
 
 def _facts(line: _Line) -> list[str]:
+    asked = to_remember(line.words)
+    if asked:
+        return [asked]
     said = Said(line.words, line.who)
     stated = facts(line.words, said.subject, line.when[:10], said.name)
     return [fact.line for fact in stated if not fact.daily]
@@ -158,7 +162,13 @@ def _history(talk: list[_Line]) -> str:
     if not talk:
         return "No conversation was given."
     first, last = talk[0].when, talk[-1].when
-    return f"[{first}] {_body(talk, f'The conversation had {len(talk)} messages and ended at {last}.')}"
+    return (
+        f"[{first}] {_body(talk, f'The conversation had {_messages(talk)} and ended at {last}.')}"
+    )
+
+
+def _messages(talk: list[_Line]) -> str:
+    return "1 message" if len(talk) == 1 else f"{len(talk)} messages"
 
 
 def _body(talk: list[_Line], opening: str) -> str:
@@ -174,5 +184,5 @@ def summarise(request: ModelRequest) -> str:
     _, talk = _split(_last(request))
     if not talk:
         return "Nothing has been said yet."
-    opening = f"{len(talk)} messages from {talk[0].when} to {talk[-1].when}."
+    opening = f"{_messages(talk)} from {talk[0].when} to {talk[-1].when}."
     return _body(talk, opening)[:SUMMARY_CHARS]

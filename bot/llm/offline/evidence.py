@@ -13,12 +13,13 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from bot.llm.offline.clauses import sentences
+from bot.llm.offline.clauses import is_code, sentences, without_code
 from bot.llm.offline.grammar import USER
 from bot.llm.offline.lines import ATTRIBUTES, Line, conflicts, parse
 from bot.llm.offline.merge import facts_of
 from bot.llm.offline.prompt import ASSISTANT, Passage, Prompt, Said
 from bot.llm.offline.questions import Question, specific, wishes
+from bot.llm.offline.remainder import left_over
 from bot.llm.offline.statements import facts
 from bot.llm.offline.words import KIN_TERMS, key, terms, words
 
@@ -87,8 +88,8 @@ def _spoken(passage: Passage, asker: Said, forgotten: list[_Forgotten]) -> Itera
     for fact in stated:
         yield Candidate(parse(fact.line, subject), fact.words, passage.who, passage.when)
     covered = {fact.words for fact in stated}
-    for spoken in sentences(passage.text):
-        if spoken in covered:
+    for spoken in sentences(without_code(passage.text)):
+        if spoken in covered or is_code(spoken):
             continue
         wanted = wishes(asker, spoken)
         forgotten.extend(
@@ -202,11 +203,14 @@ class Finding:
 
 
 def _replaced_by(old: Candidate, everything: Sequence[Candidate]) -> Candidate | None:
-    if not old.understood:
+    same = key(old.line.text)
+    if not old.understood or any(
+        one.who == "memory" and key(one.line.text) == same for one in everything
+    ):
         return None
     later = [
         one for one in everything
-        if one.understood and one.newer(old) and key(one.line.text) != key(old.line.text)
+        if one.understood and one.newer(old) and key(one.line.text) != same
         and conflicts(one.line, old.line)
     ]  # fmt: skip
     return max(later, key=lambda one: one.rank, default=None)
@@ -215,8 +219,14 @@ def _replaced_by(old: Candidate, everything: Sequence[Candidate]) -> Candidate |
 def settle(best: Sequence[Candidate], everything: Sequence[Candidate], limit: int) -> list[Finding]:
     """Return findings for the candidates that match best, one for each fact, the best first."""
     found: dict[str, Finding] = {}
+    stated = {key(one.line.text) for one in best if one.who == "memory"}
     for one in sorted(best, key=lambda each: each.rank, reverse=True):
         newer = _replaced_by(one, everything)
+        if newer is not None and newer not in best:
+            rest = left_over(newer.line, one.line)
+            if rest and key(rest) in stated:
+                continue
+            newer = None if rest else newer
         head = newer or one
         name = key(head.line.text) or head.line.text
         known = found.get(name)

@@ -23,7 +23,7 @@ from bot.llm.offline.grammar import (
     to_third,
     verb_at,
 )
-from bot.llm.offline.words import KIN_TERMS, key, stem, terms, words
+from bot.llm.offline.words import KIN, KIN_TERMS, key, stem, terms, words
 
 _BULLET = re.compile(r"^\s*(?:[-*+•]|\d+[.)])\s+")
 _SAID_ON = re.compile(r"\s*\(said on \d{4}-\d\d-\d\d\)")
@@ -35,6 +35,8 @@ _FINITE = (
 )
 _PLACE = re.compile(r"(?:in|to|at|near|outside|on) ", re.IGNORECASE)
 _AGE = re.compile(r"(?:now |already )?\d{1,3}(?: years? old)?$")
+_TURNED = re.compile(r"\b(?:turn(?:s|ed|ing)?|aged?) \d{1,3}\b", re.IGNORECASE)
+_NAMED_KIN = re.compile(r"'s (?:" + "|".join(sorted(KIN)) + r") [A-Z]\w+")
 _ENDING = re.compile(
     r"\b(?:not|never|no longer|cannot|stopped|quit|gave up)\b|\banymore\b|\bany more\b"
 )
@@ -58,6 +60,7 @@ _LEMMAS = dict.fromkeys(("is", "are", "was", "were", "been"), "be") | dict.fromk
 _FORMERLY = re.compile(r"\b(?:lived|worked|used to|wants?|will)\b")
 _WORK = {"as": "job", "at": "employer", "for": "employer"}
 _STANDING = frozenset(stem(verb) for verb in ("live", "work", "use"))
+_MEASURING = frozenset(stem(verb) for verb in ("weigh", "earn", "measure"))
 _LIKING = frozenset(stem(verb) for verb in ("like", "hate"))
 _MOVING = frozenset(stem(verb) for verb in ("live", "move", "settle"))
 ATTRIBUTES = frozenset(
@@ -112,6 +115,10 @@ class Line:
             found.add(stem("name"))
         if self.slot in ("job", "age", "name"):
             found.add(stem(self.slot))
+        if _TURNED.search(self.text):
+            found.add(stem("age"))
+        if _NAMED_KIN.search(self.text):
+            found.add(stem("name"))
         if re.search(r"\b(?:from|based in)\b", self.rest) or self.slot == "home":
             found |= {"origin", stem("live")}
         return frozenset(found)
@@ -203,6 +210,8 @@ def _slot(line: Line) -> str:
         return "home"
     if line.verb == stem("work") and not _FORMERLY.search(line.text):
         return _WORK.get(line.rest.partition(" ")[0], "")
+    if line.verb in _MEASURING and re.search(r"\d", line.rest):
+        return f"measure:{line.verb}"
     return "called" if line.rest.startswith("to be called ") else ""
 
 

@@ -1,18 +1,25 @@
 """Facts into long-term memory, as text.
 
 Rule 1: lines that no fact touches are kept byte for byte, headings and blank lines too.
-Rule 2: a newer value stands where the older one stood; a new fact is added at the end.
+Rule 2: a newer value stands where the older one stood, and what else the older line said stays; a
+        new fact is added at the end.
 Rule 3: nothing stands twice, and merging twice equals merging once.
 Rule 4: where there is a bound on the size, nothing that exists is dropped: adding stops.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from bot.llm.offline.lines import Line, bare, conflicts, parse
+from bot.llm.offline.remainder import left_over
 from bot.llm.offline.words import key, terms
+
+_NAME = re.compile(
+    r"The user(?:'s name is|(?P<called> wants to be called)) (?P<name>[^\W\d_][\w'’ .-]{0,38}?)\.?"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +47,33 @@ def _settle(facts: Iterable[str]) -> list[str]:
     for fact in facts:
         new = parse(fact)
         if key(new.text):
-            standing = [old for old in standing if not conflicts(new, old)]
+            standing = [stays for old in standing if (stays := _stays(new, old)) is not None]
             standing.append(new)
     return [line.text for line in standing]
+
+
+def _stays(new: Line, old: Line) -> Line | None:
+    """Return what stands of an older line beside a newer one, None where nothing does."""
+    if not conflicts(new, old):
+        return old
+    rest = "" if key(new.text) == key(old.text) else left_over(new, old)
+    return parse(rest) if rest else None
+
+
+def _with(new: Line, lines: Sequence[str], parsed: Sequence[Line | None]) -> list[str]:
+    """Return the lines of memory with a new fact in its place."""
+    bullet = f"- {new.text}"
+    changed: list[str] = []
+    for line, old in zip(lines, parsed, strict=True):
+        kept = _stays(new, old) if old is not None else None
+        if old is None or kept is old:
+            changed.append(line)
+            continue
+        if bullet not in changed:
+            changed.append(bullet)
+        if kept is not None:
+            changed.append(line if kept.text == old.text else f"- {kept.text}")
+    return changed if bullet in changed else [*changed, bullet]
 
 
 def merge(current: str, facts: Sequence[str], limit: int | None = None) -> Merged:
@@ -59,17 +90,12 @@ def merge(current: str, facts: Sequence[str], limit: int | None = None) -> Merge
     replaced: list[str] = []
     for fact in _settle(facts):
         new = parse(fact)
-        if any(old is not None and key(old.text) == key(fact) for old in parsed):
+        if any(old and key(old.text) == key(fact) for old in parsed):
             continue
-        hits = [at for at, old in enumerate(parsed) if old is not None and conflicts(new, old)]
-        changed = list(lines)
-        changed[hits[0] if hits else len(lines) :] = [
-            f"- {fact}",
-            *[line for at, line in enumerate(lines) if hits and at > hits[0] and at not in hits],
-        ]
+        changed = _with(new, lines, parsed)
         if limit is not None and len("\n".join(changed).encode()) >= limit:
             continue
-        replaced.extend(lines[at] for at in hits)
+        replaced.extend(line for line in lines if line not in changed)
         added.append(fact)
         lines = changed
         parsed = [parse(line) if _is_fact(line) else None for line in lines]
@@ -108,3 +134,9 @@ def holds(current: str, said: str) -> bool:
     third = key(parse(said).text)
     lines = [key(line) for line in facts_of(current)]
     return bool(sought) and any(sought in line or third == line for line in lines)
+
+
+def name_of(current: str) -> str:
+    """Return the person's own name where memory holds it, else nothing."""
+    found = [hit for line in facts_of(current) if (hit := _NAME.fullmatch(line))]
+    return next((hit["name"] for hit in sorted(found, key=lambda hit: not hit["called"])), "")

@@ -14,14 +14,15 @@ from typing import Literal
 
 from bot.llm.offline import foreign
 from bot.llm.offline.clauses import begins_as_question, is_question, sentences
+from bot.llm.offline.courtesies import Courtesy, courtesies
 from bot.llm.offline.foreign import Language, language
 from bot.llm.offline.grammar import expand
 from bot.llm.offline.prompt import Said
 from bot.llm.offline.statements import Fact, facts
+from bot.llm.offline.wishes import to_keep
 from bot.llm.offline.words import KINDS_BY_TERM, stem, terms, words
 
 Manner = Literal["value", "yesno", "topic"]
-Courtesy = Literal["hello", "thanks", "bye", "about"]
 
 _OPENING = re.compile(
     r"(?:(?:hi|hello|hey|so|and|ok|okay|well|please|tapebot)[\s,!.]+)*"
@@ -56,34 +57,6 @@ _EVERYTHING = re.compile(
     r"(?:(?:everything|all|it all|anything)(?: (?:about me|you know|about us|of it))*|me|all (?:of )?(?:my|your) memor\w+)",
     re.IGNORECASE,
 )
-_POLITE = re.compile(r"(?:can|could|will|would) you ", re.IGNORECASE)
-_REMEMBER = re.compile(
-    r"(?:please |can you |could you |also )*(?:remember|keep in mind|don't forget|do not forget|note|memori[sz]e)"
-    r"(?: that|:)?\s+(?P<what>.+)",
-    re.IGNORECASE | re.DOTALL,
-)
-_COURTESIES: dict[Courtesy, re.Pattern[str]] = {
-    "about": re.compile(
-        r".{0,20}\b(?:who|what) are you\b.{0,20}|what can you do.{0,20}|help(?: me)?|/?start"
-        r"|how do(?:es)? (?:you|this) work|wer bist du|qui es-tu|quién eres"
-        r"|are you (?:an? )?(?:ai|bot|robot|human|llm|language model|chatgpt|real)\b.{0,30}",
-        re.IGNORECASE,
-    ),
-    "hello": re.compile(
-        r"(?:hi|hello|hey|hiya|yo|good (?:morning|evening|afternoon|day)|greetings|hallo|moin|servus"
-        r"|guten (?:tag|morgen|abend)|bonjour|bonsoir|salut|hola|buenos días|buenas tardes|ciao|olá"
-        r"|привет|مرحبا)\b.{0,25}|how are you.{0,20}|how is it going|what is up|你好|こんにちは",
-        re.IGNORECASE,
-    ),
-    "thanks": re.compile(
-        r"(?:many |great, |perfect, )?(?:thanks|thank you|thx|cheers|danke|merci|gracias)\b.{0,30}",
-        re.IGNORECASE,
-    ),
-    "bye": re.compile(
-        r"(?:bye|goodbye|good night|see you|tschüss|auf wiedersehen|au revoir|adiós|cya)\b.{0,20}",
-        re.IGNORECASE,
-    ),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +131,7 @@ _OPTIONAL = re.compile(
     r"(?:what|which)(?: (?:kind|sort|type) of)? (?P<of>\w+(?: \w+)?) (?:do|did|does|am|are|is|have|can|should) (?:i|we|my|you)\b",
     re.IGNORECASE,
 )
+_EITHER = re.compile(r"([\w'’-]{2,40}) or (?:an? |the |my )?([\w'’-]{2,40})")
 _LEADING = frozenset("time day date year month kind sort".split())
 
 
@@ -177,7 +151,9 @@ def _question(text: str, of: Language) -> Question:
         term for term in terms(body) if term not in ("yesterday", "today") and term not in loose
         and not (term in _LEADING and head[:1] in (["what"], ["which"]) and topic is None)
     ]  # fmt: skip
-    required = tuple(frozenset({term}) | KINDS_BY_TERM.get(term, frozenset()) for term in asked)
+    if not asked and loose:
+        asked, loose = [term for term in terms(body) if term in loose], frozenset()
+    required = _alternatives(body, asked)
     manner: Manner = "value"
     if topic:
         manner = "topic"
@@ -211,6 +187,17 @@ def _question(text: str, of: Language) -> Question:
     )
 
 
+def _alternatives(body: str, asked: list[str]) -> tuple[frozenset[str], ...]:
+    """Return the terms that must be found; "tea or coffee" is one of the two."""
+    groups = [frozenset({term}) | KINDS_BY_TERM.get(term, frozenset()) for term in asked]
+    either = _EITHER.search(body)
+    one, other = (stem(either[1].lower()), stem(either[2].lower())) if either else ("", "")
+    if one in asked and other in asked:
+        groups[asked.index(one)] |= groups[asked.index(other)]
+        del groups[asked.index(other)]
+    return tuple(groups)
+
+
 def _query(plain: str, body: str, required: tuple[frozenset[str], ...]) -> str:
     """Return words to recall by: those of the question, then what means the same."""
     wanted = [word for word in [*words(plain), *words(body)] if terms(word) or not word.isascii()]
@@ -235,21 +222,14 @@ def acts(message: Said) -> tuple[Act, ...]:
     text = message.words.strip()
     of = language(text)
     plain = expand(text).strip().rstrip("?!. ").strip()
-    for name, pattern in _COURTESIES.items():
-        if (
-            len(plain) <= 80
-            and pattern.fullmatch(plain)
-            and not facts(text)
-            and not _asks(text, plain)
-        ):
+    for name in courtesies(plain):
+        if name == "clock" or (not facts(text) and not _asks(text, plain)):
             return (Act("courtesy", message, courtesy=name),)
     if len(plain) <= 120 and _ALL.fullmatch(plain):
         return (Act("all", message),)
-    remember = _REMEMBER.fullmatch(text)
-    asked = is_question(text) and not _POLITE.match(text)
-    if remember and not asked and len(text) <= 4000:
-        stated = facts(remember["what"].rstrip(" ?"), message.subject, message.date, message.name)
-        return (Act("remember", message, facts=stated, topic=remember["what"].strip(" ?")),)
+    wish = to_keep(message, text)
+    if wish:
+        return (Act("remember", message, facts=wish.facts, topic=wish.words),)
     found: list[Act] = []
     for spoken in sentences(text):
         found.extend(wishes(message, spoken, of))

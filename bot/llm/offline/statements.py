@@ -19,9 +19,11 @@ from bot.llm.offline.clauses import (
     begins_as_question,
     clauses,
     has_verb,
+    is_code,
     is_question,
     sentences,
     strip,
+    without_code,
 )
 from bot.llm.offline.grammar import USER, expand, is_past, sentence, third, to_third
 from bot.llm.offline.lines import parse, said_on
@@ -34,6 +36,7 @@ _NOTHING = re.compile(
     r"(?:guess|mean|wonder|see|understand|agree|doubt|hear|asked|ask|said|told you|suppose|bet|disagree)\b"
     r"|(?:like|love|hate) (?:it|that|this|you|your)\b"
     r"|(?:want|need|would like|expect|wish) (?:you|to (?:know|ask|see|hear))\b"
+    r"|(?:was|were) (?:all |so )?(?:wrong|mistaken|kidding|joking|lying|confused)\b|made a mistake|misspoke"
     r"|(?:know|think so|thought so|hope so|forgot|cannot remember|remember)\b"
     r"|have (?:a|one|another|some|two) (?:\w+ )?questions?\b|had (?:a|one) question\b|need (?:some |your )?help\b"
     r"|am (?:sorry|fine|good|ok|okay|back|here|done|sure|glad|happy to|ready|well|great|afraid|not sure"
@@ -68,7 +71,7 @@ _FORENAMES = frozenset(
 _AGE = re.compile(r"(i am )(\d{1,3})(?: now)?", re.IGNORECASE)
 _STANDING = re.compile(r"(?:please )?(?P<what>(?:always|never) .+)", re.IGNORECASE)
 _OTHER = re.compile(
-    r"(?:(?:the|our|this year's) (?:[\w'’-]+ ){1,6}?|(?:[A-Z][\w'’-]+ ){1,3}(?:[\w-]+ ){0,3}?)"
+    r"(?:(?:[Tt]he|[Oo]ur|[Tt]his year's) (?:[\w'’-]+ ){1,8}?|(?:[A-Z][\w'’-]+ ){1,3}(?:[\w-]+ ){0,3}?)"
     r"(?:is|are|was|were|has|lives|works|likes|loves|hates|moved|costs|starts|opens|closes|prefers)\s+\S"
 )
 _NOT_OTHER = re.compile(
@@ -188,8 +191,8 @@ def facts(text: str, who: str = USER, date: str = "", name: str = "") -> tuple[F
         name: The person's name, for statements that are kept in their own words.
     """
     found: list[Fact] = []
-    for spoken in sentences(text):
-        if is_question(spoken) or begins_as_question(strip(spoken)):
+    for spoken in sentences(without_code(text)):
+        if is_code(spoken) or is_question(spoken) or begins_as_question(strip(spoken)):
             continue
         lines: list[str] = []
         for clause in clauses(spoken) if len(spoken) <= 1200 else []:

@@ -9,16 +9,18 @@ Rule 4: the first answer of a conversation says what is answering.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bot.llm.base import ModelRequest
 from bot.llm.offline.answer import answer, listing
+from bot.llm.offline.courtesies import clock, is_sorrow
 from bot.llm.offline.foreign import language
-from bot.llm.offline.merge import forget, holds, matching, merge
+from bot.llm.offline.merge import forget, holds, matching, merge, name_of
 from bot.llm.offline.phrases import PHRASES, Phrases, quote
 from bot.llm.offline.prompt import Done, Prompt, passages, read
 from bot.llm.offline.questions import Act, Question, acts
+from bot.llm.offline.wishes import confirmed, is_reminder
 from bot.llm.offline.words import key
 
 RECALL_DAYS = 3650
@@ -27,6 +29,14 @@ _FAILED = re.compile(
     r"|too long|would drop|quarantin|unknown tool|turned down"
 )
 _FINE = ("saved", "ok", "noted", "done", "updated", "appended", "added", "note")
+_NO_REMINDERS = (
+    "I cannot remind you by myself, though: reminders do not exist yet. Ask me about it."
+)
+_SHORT = {
+    "ok": "OK.",
+    "wrong": "Tell me what is right, and I will note it.",
+    "insult": "I am sorry that I am no help here. I note facts and find them again, no more.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +71,9 @@ def step(request: ModelRequest) -> Step:
 
 
 def _plan(prompt: Prompt) -> _Plan:
-    wanted = tuple(act for said in prompt.turn for act in acts(said))
+    name = name_of(prompt.memory)
+    turn = [replace(said, who=name) if name and not said.group else said for said in prompt.turn]
+    wanted = tuple(act for said in turn for act in acts(said))
     memory = prompt.memory
     changing = set()
     for act in wanted:
@@ -141,8 +153,9 @@ def _recalls(plan: _Plan) -> list[tuple[str, dict[str, Any]]]:
 def _reply(plan: _Plan) -> str:
     parts = [text for act in plan.acts if (text := _say(plan, act))]
     body = "\n\n".join(dict.fromkeys(parts)) or PHRASES["en"].nothing
-    if plan.prompt.first:
-        body += f"\n\n{_phrases(plan.acts[-1]).honest if plan.acts else PHRASES['en'].honest}"
+    said_so = not parts or any(act.kind == "other" for act in plan.acts)
+    if plan.prompt.first and not said_so:
+        body += f"\n\n{_phrases(plan.acts[-1]).honest}"
     return body
 
 
@@ -153,7 +166,8 @@ def _phrases(act: Act) -> Phrases:
 def _say(plan: _Plan, act: Act) -> str:
     phrases = _phrases(act)
     if act.kind in ("state", "remember"):
-        return _confirm(plan, act, phrases)
+        sorry = "I'm sorry. " if is_sorrow(act.said.words) else ""
+        return sorry + _confirm(plan, act, phrases)
     if act.kind == "forget":
         return _forgot(plan, act, phrases)
     if act.kind == "ask" and act.question is not None:
@@ -193,7 +207,8 @@ def _confirm(plan: _Plan, act: Act, phrases: Phrases) -> str:
             f"I read that, but I may not write to memory in this step, so it is not saved: {said}"
         )
     if act.kind == "remember":
-        return phrases.remember.format(quote=said)
+        told = confirmed(act.said.words) or phrases.remember.format(quote=said)
+        return f"{told}. {_NO_REMINDERS}" if is_reminder(act.said.words) else told
     if written:
         return phrases.noted.format(quote=said)
     return phrases.known.format(quote=said)
@@ -233,7 +248,11 @@ def _courtesy(plan: _Plan, act: Act, phrases: Phrases) -> str:
         return start + phrases.honest_help
     if act.courtesy == "hello":
         return f"{phrases.hello.format(name=name)} {phrases.honest_help}"
-    return phrases.thanks if act.courtesy == "thanks" else phrases.bye.format(name=name)
+    if act.courtesy == "clock":
+        return clock(act.said.date, act.said.time)
+    return _SHORT.get(act.courtesy) or (
+        phrases.thanks if act.courtesy == "thanks" else phrases.bye.format(name=name)
+    )
 
 
 def saved(result: str) -> bool:

@@ -25,7 +25,7 @@ STOP_WORDS = frozenset(
     this that these those who whom whose which what when where why how am is are was were be been
     being do does did done have has had having can could will would shall should may might must not
     no yes any some ever never again also just really very much many too please ok okay oh well
-    tell told say said know remember mention mentioned kind sort type again still now currently
+    tell told say said know remember mention mentioned kind sort type again still now currently before previously formerly
     user s t d ll ve re m actually usually always often sometimes already more most anymore longer stopped quit
     ich mein meine meinen meiner bin ist wie wo was wann wer und der die das ein eine du mir mich
     je mon ma mes j suis est que qui quel quelle où quand comment et le la les un une des du de à ai
@@ -50,7 +50,7 @@ _SAME = (
     "name named called surname nickname",
     "like love enjoy adore fond",
     "hate dislike detest loathe",
-    "favourite favorite",
+    "favourite favorite fav fave",
     "colour color",
     "allergic allergy allergies",
     "mother mum mom",

@@ -86,8 +86,7 @@ class Chat:
     def request(self, tool_choice: str = "auto") -> ModelRequest:
         messages = [dict(message) for message in (self.system(), *self.view)]
         if self.memory != self.block:
-            last = [one for one in messages if one["role"] == "user"][-1]
-            last["content"] += (
+            messages[-1]["content"] += (
                 "\n\n<records>\nLong-term memory, version 5, saved 2026-11-21 22:43:\n"
                 f"{self.memory}\n(end of long-term memory)\n</records>"
             )
