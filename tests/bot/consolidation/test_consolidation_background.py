@@ -116,7 +116,7 @@ async def test_ranges_are_consolidated_once_and_without_a_gap(tmp_path):
     model = ScriptedModel(lambda _: says("ok"), consolidation=lambda _: DONE)
     async with session_host(tmp_path, model, bounds=SMALL) as host:
         await talk(host, 30)
-        await host.until(lambda: len(model.asked("consolidation")) >= 8)
+        await host.until_event(HISTORY, 8)
         assert await host.channel.ask("/new") == "New session started."
         ranges = [event.data["range"] for event in await host.events(HISTORY)]
         first_said = next(e.id for e in await host.tape() if e.kind == "message")
