@@ -96,7 +96,7 @@ class Turn:
             "prefix": digest_of(prompt),
         }
         await self._zone.edit(
-            learn or (lambda snapshot: snapshot),
+            learn,
             lambda _, zone, __: [
                 *arrived,
                 *zone,

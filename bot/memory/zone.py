@@ -123,12 +123,12 @@ class MemoryZone:
         pruned = snapshot.pruned(self.today(), self.retention_days)
         return zone_entries(pruned, iso(self._clock.now()))
 
-    async def edit(self, change: Edit, compose: Compose | None = None) -> MemorySnapshot:
+    async def edit(self, change: Edit | None, compose: Compose | None = None) -> MemorySnapshot:
         """Write a changed zone, with other entries around it in the same atomic append.
 
         Args:
             change: Gives the next snapshot from the current one, or the current one itself where
-                there is nothing to write.
+                there is nothing to write; None where there never is.
             compose: Gives all that is appended; by default the zone alone.
 
         Returns:
@@ -141,7 +141,7 @@ class MemoryZone:
 
         def entries(version: int) -> Sequence[TapeEntry]:
             base = self.read()
-            fresh = change(base)
+            fresh = base if change is None else change(base)
             zone = [] if fresh is base else self.entries_for(fresh)
             return zone if compose is None else compose(fresh, zone, version)
 

@@ -223,9 +223,7 @@ class SessionWorker:
         """Put a message on the tape while a turn runs; it joins at the next step."""
         entry = message_entry(delivery.inbound, self._services.agent.timezone_name, queued=True)
         learn = learned(delivery.inbound)
-        await self._zone.edit(
-            learn or (lambda snapshot: snapshot), lambda _, zone, __: [entry, *zone]
-        )
+        await self._zone.edit(learn, lambda _, zone, __: [entry, *zone])
 
     async def _refuse(self, delivery: Delivery, parsed: ParsedCommand | None) -> None:
         """Give up on the first message that may be what keeps the worker from its work."""
@@ -341,7 +339,7 @@ class SessionWorker:
         turn = new_id("turn")
         heard = command_entry(delivery.inbound, parsed, self._services.agent.timezone_name)
         await self._zone.edit(
-            reply.change or (lambda snapshot: snapshot),
+            reply.change,
             lambda fresh, zone, _: [
                 heard,
                 *reply.notes,
