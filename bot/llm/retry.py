@@ -23,6 +23,9 @@ logger = logging.getLogger(__name__)
 LONGEST_WAIT = 60.0
 """Seconds; a provider that asks for a longer wait is given up at once."""
 
+DOWN_FOR = 60.0
+"""Seconds for which a model that could not be reached is asked last."""
+
 _PASSED_ON = (TransientModelError, ModelAuthError, ModelUnavailable, ModelRejected)
 
 
@@ -111,7 +114,8 @@ class FallbackModel(Model):
     """Several models, asked in order until one answers.
 
     The first one's name and profile are its own. A prompt that is too long is not passed on: it
-    is the caller's to shorten.
+    is the caller's to shorten. A model that could not be reached is asked last for a minute, so that
+    not every turn waits for its retries.
 
     Args:
         models: At least one.
@@ -121,6 +125,7 @@ class FallbackModel(Model):
         if not models:
             raise ValueError("no models")
         self._models = tuple(models)
+        self._down_until = [0.0] * len(self._models)
 
     @property
     def name(self) -> str:
@@ -137,13 +142,19 @@ class FallbackModel(Model):
 
         Where all fail, the first one's error is raised, with notes of the others'.
         """
-        failures: list[ModelError] = []
-        for model in self._models:
+        failures: dict[int, ModelError] = {}
+        now = anyio.current_time()
+        for place in sorted(range(len(self._models)), key=lambda i: self._down_until[i] > now):
             try:
-                return await model.complete(request, on_text)
+                reply = await self._models[place].complete(request, on_text)
             except _PASSED_ON as exc:
-                failures.append(exc)
-        first, *others = failures
+                failures[place] = exc
+                if isinstance(exc, TransientModelError):
+                    self._down_until[place] = anyio.current_time() + DOWN_FOR
+            else:
+                self._down_until[place] = 0.0
+                return reply
+        first, *others = (failures[place] for place in sorted(failures))
         for failure in others:
             first.add_note(f"and then: {failure}")
         raise first

@@ -137,6 +137,22 @@ async def test_models_are_asked_in_order_until_one_answers(error):
     assert (reply.content, reply.model, third.calls) == ("here", "told/two", 0)
 
 
+async def test_a_model_that_is_down_is_not_waited_for_in_every_turn():
+    first, second = Told([TransientModelError("down")]), Told(["here"], "told/two")
+    model = FallbackModel([first, second])
+    replies = [(await model.complete(ASK)).content for _ in range(3)]
+    assert replies == ["here"] * 3
+    assert first.calls == 1
+
+
+async def test_a_model_that_is_down_is_asked_all_the_same_where_no_other_answers():
+    first, second = Told([TransientModelError("down"), "back"]), Told([ModelRejected("no")])
+    model = FallbackModel([first, second])
+    with pytest.raises(TransientModelError, match="down"):
+        await model.complete(ASK)
+    assert (await model.complete(ASK)).content == "back"
+
+
 async def test_a_prompt_that_is_too_long_is_the_callers_to_shorten():
     second = Told(["here"])
     with pytest.raises(ContextOverflow):
