@@ -6,19 +6,17 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from tape_files import opened, says
 
 from bot.errors import TapeNotFound, TapeWriteError
-from bot.tape.entries import TapeEntry, message
+from bot.tape.entries import TapeEntry
 from bot.tape.store import HEADER
-from bot.tape.stores.file import FileTapeStore
 
 TAPE = "telegram:42"
 
@@ -34,19 +32,6 @@ class StoppedClock:
 
     async def sleep(self, seconds: float) -> None:
         await anyio.lowlevel.checkpoint()
-
-
-@asynccontextmanager
-async def opened(folder: Path, **options: Any) -> AsyncIterator[FileTapeStore]:
-    store = FileTapeStore(folder, sync=False, **options)
-    try:
-        yield store
-    finally:
-        await store.close()
-
-
-def says(text: str) -> TapeEntry:
-    return message("user", text)
 
 
 def contents(folder: Path) -> dict[str, bytes]:

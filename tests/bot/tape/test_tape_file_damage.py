@@ -3,32 +3,17 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tape_files import opened, says
 
 from bot.errors import TapeError
-from bot.tape.entries import TapeEntry, message
+from bot.tape.entries import TapeEntry
 from bot.tape.store import REPAIR
 from bot.tape.stores.file import FileTapeStore
 
 TAPE = "telegram:42"
-
-
-@asynccontextmanager
-async def opened(folder: Path, **options: Any) -> AsyncIterator[FileTapeStore]:
-    store = FileTapeStore(folder, sync=False, **options)
-    try:
-        yield store
-    finally:
-        await store.close()
-
-
-def says(text: str) -> TapeEntry:
-    return message("user", text)
 
 
 def live_file(folder: Path) -> Path:

@@ -6,34 +6,18 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
+from tape_files import opened, says
 
 from bot.errors import TapeError, TapeLocked, TapeNotFound
-from bot.tape.entries import TapeEntry, message
 from bot.tape.stores.file import FileTapeStore
 
 TAPE = "telegram:42"
 DESCRIPTORS = Path("/proc/self/fd")
 COUNTERS = Path("/proc/self/io")
-
-
-@asynccontextmanager
-async def opened(folder: Path, **options: Any) -> AsyncIterator[FileTapeStore]:
-    store = FileTapeStore(folder, sync=options.pop("sync", False), **options)
-    try:
-        yield store
-    finally:
-        await store.close()
-
-
-def says(text: str) -> TapeEntry:
-    return message("user", text)
 
 
 async def run_python(code: str, *arguments: str) -> str:
