@@ -20,7 +20,7 @@ from bot.errors import ContextOverflow, ModelError, TransientModelError
 from bot.ids import new_id
 from bot.llm.base import ModelReply, Usage
 from bot.memory.turns import REPLY, TURN_RESUME, OpenTurn
-from bot.memory.window import LOOP_STEP, TURN_END, TURN_START
+from bot.memory.window import LOOP_STEP, TURN_END, TURN_START, inbound_ids
 from bot.memory.zone import Edit
 from bot.tape.entries import CONTEXT_OVERFLOW, TapeEntry, anchor, event, message
 
@@ -240,7 +240,7 @@ class Turn:
         """Take in messages that arrived meanwhile."""
         waiting = self._fold.window.waiting()
         if waiting:
-            arrived = [str(e.meta["inbound"]) for e in waiting if "inbound" in e.meta]
+            arrived = inbound_ids(waiting)
             data = {
                 "turn": self.id,
                 "step": self._steps,

@@ -95,7 +95,6 @@ class CapabilityProfile:
 
     Attributes:
         tools: It can call tools.
-        forced_tool: It can be made to call a named tool.
         json_schema: Its output can be forced into a JSON Schema (or grammar).
         vision: It sees images.
         context_tokens: Size of its window.
@@ -103,7 +102,6 @@ class CapabilityProfile:
     """
 
     tools: bool = True
-    forced_tool: bool = True
     json_schema: bool = False
     vision: bool = False
     context_tokens: int = 128_000

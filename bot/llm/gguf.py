@@ -265,6 +265,5 @@ def _found(profile: CapabilityProfile, properties: dict[str, Any]) -> Capability
     return replace(
         profile,
         tools=tools,
-        forced_tool=tools,
         context_tokens=window or profile.context_tokens,
     )

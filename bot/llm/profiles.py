@@ -15,10 +15,8 @@ from typing import Any
 
 from bot.llm.base import CapabilityProfile
 
-_SMALL_LOCAL = CapabilityProfile(
-    tools=False, forced_tool=False, json_schema=True, context_tokens=8_192, small=True
-)
-_LARGE_LOCAL = CapabilityProfile(forced_tool=False, json_schema=True, context_tokens=16_384)
+_SMALL_LOCAL = CapabilityProfile(tools=False, json_schema=True, context_tokens=8_192, small=True)
+_LARGE_LOCAL = CapabilityProfile(json_schema=True, context_tokens=16_384)
 _LOCAL = re.compile(r"ollama(?:_chat)?/|gguf:")
 _BILLIONS = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)b(?![a-z])", re.IGNORECASE)
 _LARGE_FROM = 14.0
@@ -35,7 +33,6 @@ _FAMILIES: tuple[tuple[re.Pattern[str], CapabilityProfile], ...] = tuple(
         (r"gpt-3\.5", CapabilityProfile(context_tokens=16_000)),
         (r"claude", CapabilityProfile(json_schema=True, vision=True, context_tokens=200_000)),
         (r"gemini", CapabilityProfile(json_schema=True, vision=True, context_tokens=1_000_000)),
-        (r"deepseek-reasoner|deepseek-r1", CapabilityProfile(forced_tool=False)),
         (r"deepseek", CapabilityProfile()),
         (r"grok", CapabilityProfile(json_schema=True)),
         (r"mistral|mixtral|magistral|ministral", CapabilityProfile(json_schema=True)),

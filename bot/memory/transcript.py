@@ -44,7 +44,7 @@ def shown_time(stamp: object, timezone: tzinfo | None) -> str:
 def sender_name(entry: TapeEntry) -> str:
     """Return the name shown of who wrote a message: one line, no sign that marks a speaker."""
     sender = entry.meta.get("sender")
-    return clean_name(str(sender.get("name")) if isinstance(sender, dict) else "")
+    return clean_name(str(sender.get("name") or "") if isinstance(sender, dict) else "")
 
 
 def clean_name(name: str) -> str:

@@ -12,7 +12,7 @@ Rule 5: everything else is bookkeeping and is not in the window.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,6 +43,11 @@ def joined_ids(entry: TapeEntry) -> list[int]:
         return []
     joined = entry.data.get("joined")
     return [i for i in joined if type(i) is int] if isinstance(joined, list) else []
+
+
+def inbound_ids(messages: Iterable[TapeEntry]) -> list[str]:
+    """Return the platform ids of messages, of those that have one."""
+    return [str(entry.meta["inbound"]) for entry in messages if "inbound" in entry.meta]
 
 
 def is_queued(entry: TapeEntry) -> bool:

@@ -31,6 +31,7 @@ from bot.errors import ConsolidationFailed, ModelError, TapebotError
 from bot.ids import new_id
 from bot.memory.load import load_fold
 from bot.memory.turns import OpenTurn
+from bot.memory.window import inbound_ids
 from bot.memory.zone import MemoryZone
 from bot.sessions import archiver
 from bot.sessions.consolidator import Consolidated, Consolidator, RetryNow
@@ -295,8 +296,7 @@ class SessionWorker:
         """Begin a turn for messages that arrived too late for the one before."""
         turn = self._turn = self._new_turn()
         waiting = self._fold.window.waiting()
-        inbound = [str(e.meta["inbound"]) for e in waiting if "inbound" in e.meta]
-        await turn.start([], inbound, joined=[entry.id for entry in waiting])
+        await turn.start([], inbound_ids(waiting), joined=[entry.id for entry in waiting])
         self._start_job(self._drive, turn)
 
     async def _resume_turn(self, opened: OpenTurn) -> None:
@@ -377,8 +377,7 @@ class SessionWorker:
             return
         waiting = self._fold.window.waiting()
         heard = command_entry(delivery.inbound, parsed, self._services.agent.timezone_name)
-        turn.inbound += [str(e.meta["inbound"]) for e in waiting if "inbound" in e.meta]
-        turn.inbound.append(delivery.inbound.id)
+        turn.inbound += [*inbound_ids(waiting), delivery.inbound.id]
         joined = [entry.id for entry in waiting]
         await turn.end("stopped", "Stopped.", heard=[heard], joined=joined)
 

@@ -38,7 +38,7 @@ class OfflineModel:
     @property
     def profile(self) -> CapabilityProfile:
         """What it can do."""
-        return CapabilityProfile(tools=True, forced_tool=True, context_tokens=128_000, small=False)
+        return CapabilityProfile(tools=True, context_tokens=128_000, small=False)
 
     async def complete(self, request: ModelRequest, on_text: OnText | None = None) -> ModelReply:
         """Return the reply; never fails, whatever the request holds.

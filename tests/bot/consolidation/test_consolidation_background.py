@@ -341,7 +341,7 @@ async def test_a_kill_while_it_runs_leaves_its_range_open(tmp_path):
 
 
 async def test_a_model_without_tools_consolidates_by_grammar(tmp_path):
-    profile = CapabilityProfile(tools=False, forced_tool=False, json_schema=True)
+    profile = CapabilityProfile(tools=False, json_schema=True)
     text = (
         '{"history_entry": "[2026-02-10 10:00] x", "memory_update": "- Ada counts.", "removed": []}'
     )
