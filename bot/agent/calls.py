@@ -35,8 +35,7 @@ class ToolCalls:
         taken = {
             str(call.get("id"))
             for entry in self._session.fold.window.entries
-            if entry.kind == "tool_call"
-            for call in entry.payload["calls"]
+            for call in entry.calls
         }
         calls = []
         for call in reply.tool_calls:
@@ -57,7 +56,7 @@ class ToolCalls:
         if seen != self.seen.version:
             former = await zone_at(self._session.tape, seen)
             self.seen = former or self._session.zone.read()
-        for call in pending.payload["calls"]:
+        for call in pending.calls:
             if call["id"] not in done:
                 await self._run(turn, ToolCall(call["id"], call["name"], call["arguments"]))
 

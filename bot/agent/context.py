@@ -121,18 +121,13 @@ def _paired(entries: Sequence[TapeEntry]) -> dict[tuple[int, str], TapeEntry]:
     results: dict[tuple[int, str], TapeEntry] = {}
     for entry in entries:
         if entry.kind == "tool_call":
-            for call in _calls(entry):
+            for call in entry.calls:
                 asked[str(call.get("id"))] = entry.id
         elif entry.kind == "tool_result":
             call_id = str(entry.payload.get("call_id"))
             if call_id in asked:
                 results.setdefault((asked[call_id], call_id), entry)
     return results
-
-
-def _calls(entry: TapeEntry) -> list[dict[str, Any]]:
-    calls = entry.payload.get("calls")
-    return [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
 
 
 def _render_message(entry: TapeEntry) -> ChatMessage:
@@ -145,7 +140,7 @@ def _render_message(entry: TapeEntry) -> ChatMessage:
 
 
 def _render_call(entry: TapeEntry, results: dict[tuple[int, str], TapeEntry]) -> list[ChatMessage]:
-    calls = _calls(entry)
+    calls = entry.calls
     message: ChatMessage = {
         "role": "assistant",
         "content": clean(str(entry.payload.get("content") or "")) or None,

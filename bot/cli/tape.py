@@ -120,7 +120,7 @@ def _what(entry: TapeEntry) -> str:
         who = speaker(entry) if payload.get("role") == "user" else "tapebot"
         return f"{who}: {_text(payload.get('content'))}"
     if entry.kind == "tool_call":
-        calls = [f"{c.get('name')}({c.get('arguments')})" for c in payload.get("calls", [])]
+        calls = [f"{c.get('name')}({c.get('arguments')})" for c in entry.calls]
         return f"calls {_text('; '.join(calls))}"
     if entry.kind == "tool_result":
         return f"{payload.get('name')} -> {payload.get('status')}: {_text(payload.get('content'))}"

@@ -75,7 +75,7 @@ def transcript(entries: Iterable[TapeEntry], timezone: tzinfo | None = None) -> 
         elif entry.kind == "message":
             who = "ASSISTANT"
         elif entry.kind == "tool_call":
-            names = ", ".join(tool_names(entry))
+            names = ", ".join(str(call.get("name")) for call in entry.calls)
             who = f"ASSISTANT [tools: {names}]"
         else:
             continue
@@ -93,13 +93,6 @@ def quoted(entry: TapeEntry) -> str:
         return ""
     lines = "\n".join(f"> {line}" for line in _cut(escape_speech(quote.strip())).splitlines())
     return f"\n<quoted>\n{lines}\n</quoted>"
-
-
-def tool_names(entry: TapeEntry) -> list[str]:
-    """Return the names of the tools that an entry calls."""
-    calls = entry.payload.get("calls")
-    listed = calls if isinstance(calls, list) else []
-    return [str(call.get("name")) for call in listed if isinstance(call, dict)]
 
 
 def _cut(text: str) -> str:

@@ -58,6 +58,12 @@ class TapeEntry:
         return value if isinstance(value, dict) else {}
 
     @property
+    def calls(self) -> list[dict[str, Any]]:
+        """The calls of a tool_call; empty for other kinds, and without what is no call."""
+        calls = self.payload.get("calls") if self.kind == "tool_call" else None
+        return [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+
+    @property
     def is_boundary(self) -> bool:
         """True for an anchor that cuts the context: any but the memory's own."""
         return self.kind == "anchor" and self.name not in _NOT_BOUNDARY

@@ -7,6 +7,7 @@ import re
 from bot.errors import ContextOverflow
 from bot.llm.base import ModelRequest, estimate_tokens
 from bot.memory.window import LOOP_STEP
+from bot.tape.entries import TapeEntry
 from bot.testing.host import session_host
 from bot.testing.scripted_model import ScriptedModel, calls, consolidates, says
 
@@ -87,3 +88,15 @@ async def test_a_window_too_small_for_a_portion_is_consolidated_in_smaller_ones(
         for number in range(12):
             await host.channel.ask(f"number {number} " + "word " * 300)
         assert await host.channel.ask("/new") == "New session started."
+
+
+async def test_a_tool_call_from_elsewhere_that_names_no_calls_wedges_nothing(tmp_path):
+    model = ScriptedModel([says("a"), calls(("memory_show", {})), says("b")])
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("hi")
+        await host.until(lambda: host.bus.statistics()["pending"] == 0)
+        for payload in ({}, {"calls": None}, {"calls": ["x", {}]}):
+            await host.store.append("fake:1", TapeEntry(0, "tool_call", payload))
+    async with session_host(tmp_path, model) as host:
+        asked = await host.channel.send("and now?", message_id="another")
+        assert await host.channel.answer_to(asked) == "b"
