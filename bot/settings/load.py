@@ -16,7 +16,7 @@ from pydantic_core import ErrorDetails
 
 from bot.errors import SettingsError
 from bot.settings.tree import ENV_FILE, PREFIX, Settings
-from bot.settings.values import meant
+from bot.settings.values import BotToken, meant
 from bot.telemetry.redaction import redact
 
 
@@ -92,7 +92,7 @@ def _explain(detail: ErrorDetails) -> str:
     if info is None:
         return _unknown(field)
     types = get_args(info.annotation) or (info.annotation,)
-    given = "a secret" if SecretStr in types else redact(repr(detail["input"]))
+    given = "a secret" if {SecretStr, BotToken} & set(types) else redact(repr(detail["input"]))
     own_words = detail["type"] == "value_error"
     allowed = detail["msg"].removeprefix("Value error, ") if own_words else _allowed(info, types)
     return f"{PREFIX}{field.upper()}: given {given}; allowed: {allowed}."

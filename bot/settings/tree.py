@@ -20,8 +20,12 @@ from pydantic_settings import (
 
 from bot.errors import SettingsError
 from bot.settings.values import (
+    BotToken,
     ModelName,
+    Place,
     absolute,
+    gateway_address,
+    host_and_port,
     local_zone,
     person_name,
     time_zone,
@@ -103,6 +107,46 @@ class Settings(BaseSettings):
         default_factory=local_zone,
         description="Zone of the times that the model and the person see; unset: the machine's.",
     )
+    telegram_token: Annotated[tuple[BotToken, ...], NoDecode] = Field(
+        (), description="Bot token from @BotFather; several as NAME=TOKEN, separated by commas."
+    )
+    telegram_api_base: Annotated[str, AfterValidator(web_address)] | None = Field(
+        None, description="Address of a Bot API server of your own; unset: Telegram's."
+    )
+    telegram_webhook_url: Annotated[str, AfterValidator(web_address)] | None = Field(
+        None, description="Public address that Telegram sends updates to; unset: they are polled."
+    )
+    telegram_webhook_listen: Annotated[str, AfterValidator(host_and_port)] = Field(
+        "127.0.0.1:8081", description="Where those updates arrive on this machine."
+    )
+    discord_token: SecretStr | None = Field(
+        None, description="Bot token from Discord's developer portal."
+    )
+    discord_api_base: Annotated[str, AfterValidator(web_address)] | None = Field(
+        None, description="Address of another server that speaks Discord's REST API."
+    )
+    discord_gateway_url: Annotated[str, AfterValidator(gateway_address)] | None = Field(
+        None, description="Address of another gateway; unset: as the REST API names it."
+    )
+    owners: Annotated[tuple[Place, ...], NoDecode] = Field(
+        (), description="People who own the bot, such as telegram:42, separated by commas."
+    )
+    allow: Annotated[tuple[Place, ...], NoDecode] = Field(
+        (), description="People, chats and servers that may use it, separated by commas."
+    )
+    always_answer: Annotated[tuple[Place, ...], NoDecode] = Field(
+        (), description="Group chats where every message is answered, not only those to the bot."
+    )
+    group_context: int = Field(
+        0,
+        ge=0,
+        le=200,
+        description="Unanswered group messages kept as context for the next answer.",
+    )
+    transcription_model: str | None = Field(
+        None, description="Name of litellm's for voice messages; unset: they are not transcribed."
+    )
+    max_file_mb: int = Field(20, ge=1, le=2_000, description="Megabytes of the largest file taken.")
     user_name: Annotated[str, AfterValidator(person_name)] | None = Field(
         None, description="Your name in the console; unset: the system's name for you."
     )
@@ -132,12 +176,22 @@ class Settings(BaseSettings):
     def _any_case(cls, value: object) -> object:
         return value.strip().lower() if isinstance(value, str) else value
 
-    @field_validator("fallback_models", mode="before")
+    @field_validator(
+        "fallback_models", "telegram_token", "owners", "allow", "always_answer", mode="before"
+    )
     @classmethod
     def _split(cls, value: object) -> object:
         if isinstance(value, str):
             return tuple(part for part in map(str.strip, value.split(",")) if part)
         return value
+
+    @field_validator("telegram_token")
+    @classmethod
+    def _named_apart(cls, tokens: tuple[BotToken, ...]) -> tuple[BotToken, ...]:
+        names = [token.channel for token in tokens]
+        if len(set(names)) < len(names):
+            raise ValueError("of several bots, each with a name of its own: NAME=TOKEN,NAME=TOKEN")
+        return tokens
 
     @classmethod
     def settings_customise_sources(
@@ -183,7 +237,9 @@ class Settings(BaseSettings):
 
     def secrets(self) -> tuple[str, ...]:
         """Return the values that must never be shown, those of the environment included."""
-        own = () if self.model_api_key is None else (self.model_api_key.get_secret_value(),)
+        set_here = [self.model_api_key, self.discord_token]
+        set_here += [one.token for one in self.telegram_token]
+        own = [secret.get_secret_value() for secret in set_here if secret is not None]
         names = (name for name in os.environ if _SECRET_NAME.search(name.upper()))
         return (*own, *(os.environ[name] for name in names if os.environ[name]))
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import difflib
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, GetCoreSchemaHandler, SecretStr
+from pydantic_core import CoreSchema, core_schema
 from tzlocal import get_localzone_name
 
 
@@ -46,6 +48,71 @@ def web_address(url: str) -> str:
     if not usable or re.search(r"\s", url):
         raise ValueError("an address that starts with http:// or https://")
     return url
+
+
+def gateway_address(url: str) -> str:
+    """Return an address of a WebSocket."""
+    url = url.strip()
+    if urlsplit(url).scheme not in {"ws", "wss"} or not urlsplit(url).hostname:
+        raise ValueError("an address that starts with ws:// or wss://")
+    return url
+
+
+def host_and_port(text: str) -> str:
+    """Return ``HOST:PORT``."""
+    host, colon, port = text.strip().rpartition(":")
+    if not colon or not host or not port.isdecimal() or not 0 <= int(port) < 65_536:
+        raise ValueError("HOST:PORT, such as 127.0.0.1:8081")
+    return text.strip()
+
+
+def _place(text: str) -> str:
+    text = text.strip()
+    if not re.fullmatch(r"[a-z]+:-?[\w.-]{1,64}", text):
+        raise ValueError(
+            "ids with their platform, such as telegram:42 or discord:81384788765712384"
+        )
+    return text
+
+
+Place = Annotated[str, AfterValidator(_place)]
+"""A person, a chat or a server: its platform and its id there."""
+
+
+@dataclass(frozen=True, slots=True)
+class BotToken:
+    """A Telegram bot's token, and the channel that it speaks on.
+
+    Attributes:
+        channel: ``telegram``, or ``telegram-NAME`` for one of several.
+        token: The secret.
+    """
+
+    channel: str
+    token: SecretStr
+
+    @classmethod
+    def parse(cls, text: str) -> BotToken:
+        """Return ``TOKEN`` or ``NAME=TOKEN`` as a token.
+
+        Raises:
+            ValueError: It has another form.
+        """
+        name, equals, token = text.strip().rpartition("=")
+        if equals and not re.fullmatch(r"[a-z][a-z0-9_]{0,15}", name):
+            raise ValueError("names of bots that are at most 16 lower-case letters and digits")
+        if not re.fullmatch(r"\d+:[\w-]{8,}", token):
+            raise ValueError("a token as @BotFather gives it, 123456789:AA...")
+        return cls(f"telegram-{name}" if name else "telegram", SecretStr(token))
+
+    @classmethod
+    def __get_pydantic_core_schema__(
+        cls, source: type[BotToken], handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        """Read it from text."""
+        return core_schema.no_info_plain_validator_function(
+            lambda value: value if isinstance(value, cls) else cls.parse(str(value))
+        )
 
 
 def time_zone(name: str) -> str:

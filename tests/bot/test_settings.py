@@ -162,10 +162,19 @@ def test_a_misspelt_setting_is_refused_from_every_source_and_the_nearest_is_name
     assert refusal(**overrides) == [expected]
 
 
-@pytest.mark.parametrize("name", ["TAPEBOT_TELEGRAM_TOKEN", "TAPEBOT_DISCORD_TOKEN"])
-def test_a_variable_that_would_do_nothing_is_refused(name, monkeypatch):
-    monkeypatch.setenv(name, "12345")
-    assert refusal() == [f"{name} is not a setting of this version."]
+def test_several_telegram_bots_each_have_a_channel_of_their_own(monkeypatch):
+    monkeypatch.setenv("TAPEBOT_TELEGRAM_TOKEN", "123456:abcdefghijk, work=999:lmnopqrstuv")
+    settings = load_settings()
+    assert [one.channel for one in settings.telegram_token] == ["telegram", "telegram-work"]
+    assert "999:lmnopqrstuv" in settings.secrets()
+
+
+@pytest.mark.parametrize("given", ["12345", "1:abcdefghijk,2:abcdefghijk", "No=1:abcdefghijk"])
+def test_a_token_of_another_form_is_refused_and_not_shown(given, monkeypatch):
+    monkeypatch.setenv("TAPEBOT_TELEGRAM_TOKEN", given)
+    (line,) = refusal()
+    assert line.startswith("TAPEBOT_TELEGRAM_TOKEN: given a secret; allowed: ")
+    assert "abcdefghijk" not in line
 
 
 def test_a_secret_is_in_no_error_and_no_text_of_the_settings(tmp_path, monkeypatch):
