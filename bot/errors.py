@@ -12,6 +12,8 @@ TapebotError
 │   ├── InvalidInbound       a message that names no usable session
 │   ├── SessionFull          too many messages wait in this session
 │   └── BusClosed            the bus is shutting down
+├── ChannelRefused           a platform does not let the bot in: token, intents
+├── FileUnavailable          a file that somebody sent cannot be fetched
 ├── ModelError
 │   ├── TransientModelError  worth another try (rate limit, timeout, broken connection, 5xx)
 │   ├── ContextOverflow      the prompt is longer than the model's window
@@ -81,6 +83,14 @@ class SessionFull(BusError):
 
 class BusClosed(BusError):
     """The bus no longer takes messages."""
+
+
+class ChannelRefused(TapebotError):
+    """A platform does not let the bot in; the text says what to change."""
+
+
+class FileUnavailable(TapebotError):
+    """A file that somebody sent cannot be fetched; the text says why."""
 
 
 class ModelError(TapebotError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import tzinfo
 
@@ -10,6 +11,9 @@ from bot.agent.workspace import Workspace
 from bot.clock import Clock
 from bot.llm.base import Model
 from bot.tools.registry import ToolRegistry
+
+Images = Callable[[str], Awaitable[bytes | None]]
+"""Returns an image by its name in the blob store; None where it is not there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,7 @@ class Agent:
         context_tokens: The model's window.
         builder_name: Name of the context builder, for ``turn.start``.
         builder: Makes messages of entries.
+        images: Where images are; None where there are none to show.
     """
 
     model: Model
@@ -39,3 +44,4 @@ class Agent:
     context_tokens: int
     builder_name: str = "default"
     builder: ContextBuilder = default_context
+    images: Images | None = None

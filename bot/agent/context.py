@@ -6,6 +6,7 @@ Rule 2: a tool call is followed at once by its results, paired by id; one that h
 Rule 3: a queued message stands where a turn took it in.
 Rule 4: behind a tool's result comes the assistant, never at once a user: some providers refuse that.
 Rule 5: text that is not the sender's own is marked as quoted.
+Rule 6: files stand behind the text, in words; ``vision.py`` puts images beside them.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from datetime import tzinfo
 from typing import Any
 
 from bot.llm.base import ChatMessage
+from bot.memory.attachments import describe
 from bot.memory.escaping import clean, escape_speech, escape_tags
 from bot.memory.fold import SessionFold
-from bot.memory.transcript import local_time, quoted, shown_time, speaker
+from bot.memory.transcript import local_time, quoted, said, shown_time, speaker
 from bot.memory.window import WindowFold
 from bot.tape.entries import TapeEntry
 
@@ -49,8 +51,15 @@ class View:
         if self.tail:
             # It joins the last message: some providers take no user message behind a tool's.
             last = messages[-1]
-            messages[-1] = {**last, "content": f"{last['content']}\n\n{self.tail}"}
+            messages[-1] = {**last, "content": _joined(last["content"], self.tail)}
         return messages
+
+
+def _joined(content: Any, tail: str) -> Any:
+    """Return a message's content with a text behind it, whether it is a text or a list of parts."""
+    if isinstance(content, list):
+        return [*content, {"type": "text", "text": f"\n\n{tail}"}]
+    return f"{content}\n\n{tail}"
 
 
 Rendered = dict[int, ChatMessage]
@@ -131,11 +140,11 @@ def _paired(entries: Sequence[TapeEntry]) -> dict[tuple[int, str], TapeEntry]:
 
 
 def _render_message(entry: TapeEntry) -> ChatMessage:
-    content = clean(str(entry.payload.get("content", "")))
+    content = clean(said(entry))
     if entry.payload.get("role") != "user":
         return {"role": "assistant", "content": content}
     head = f"[{local_time(entry)}, {speaker(entry)}]"
-    text = f"{head} {escape_speech(content)}{quoted(entry)}"
+    text = f"{head} {escape_speech(content)}{quoted(entry)}{describe(entry.meta)}"
     return {"role": "user", "content": clean(text)}
 
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from bot.agent.agent import Agent
 from bot.agent.context import Rendered, View, records_tail
 from bot.agent.prompt import PromptInputs, system_prompt
-from bot.llm.base import ModelRequest
+from bot.agent.vision import with_images
+from bot.llm.base import ChatMessage, ModelRequest
 from bot.memory.fold import SessionFold
 from bot.memory.recall import recall
 from bot.memory.zone import MemoryZone
@@ -64,10 +65,10 @@ class Requests:
             await self.tape.append_many(changed)
         offered = self.agent.tools.specs if self.agent.model.profile.tools else []
         extra = (*await self._passages(), *notes, *([_CLOSING] if closing else []))
-        history = tuple(self.agent.builder(self.fold.window, self.rendered))
+        history = await self._seen(self.agent.builder(self.fold.window, self.rendered))
         tail = records_tail(self.fold, self.agent.timezone, extra)
         request = ModelRequest(
-            messages=View(prompt, history, tail).messages(),
+            messages=View(prompt, tuple(history), tail).messages(),
             tools=offered,
             tool_choice="none" if closing else "auto",
         )
@@ -92,6 +93,14 @@ class Requests:
         """Return the prompt as an entry, unless it is the one that the tape has last."""
         digest = digest_of(prompt)
         return [] if self.fold.turns.prompt[0] == digest else [system(prompt, hash=digest)]
+
+    async def _seen(self, history: Sequence[ChatMessage]) -> list[ChatMessage]:
+        """Return the history with its images, or with the word that they are not seen."""
+        agent = self.agent
+        spoken = self.fold.window.spoken()
+        return await with_images(
+            history, spoken, self.rendered, profile=agent.model.profile, images=agent.images
+        )
 
     async def _passages(self) -> list[str]:
         """Recall facts beside the question for a model that will not look them up itself."""

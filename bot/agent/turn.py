@@ -16,6 +16,7 @@ import anyio
 from bot.agent.calls import ToolCalls
 from bot.agent.handoff import make_handoff
 from bot.agent.requests import Built, Requests, digest_of
+from bot.agent.vision import blind_note
 from bot.errors import ContextOverflow, ModelError, TransientModelError
 from bot.ids import new_id
 from bot.llm.base import ModelReply, Usage
@@ -61,6 +62,7 @@ class Turn:
         self._handed_off = False
         self._began = 0.0
         self._grown = anyio.Event()
+        self._asking: anyio.CancelScope | None = None
 
     @property
     def ended(self) -> bool:
@@ -157,7 +159,18 @@ class Turn:
 
     # Model calls.
 
+    def reconsider(self) -> None:
+        """Ask the model anew, if it is being asked: what it answers has been edited."""
+        if self._asking is not None:
+            self._asking.cancel()
+
     async def _call(self) -> ModelReply:
+        while True:
+            with anyio.CancelScope() as self._asking:
+                return await self._ask()
+            # Given up for an edit; the view has the new text.
+
+    async def _ask(self) -> ModelReply:
         try:
             return await self._complete()
         except ContextOverflow as error:
@@ -258,9 +271,20 @@ class Turn:
             text = "I could not finish this within the steps allowed for one turn."
         if reply.finish_reason == "length":
             text += _CUT_OFF
+        if (note := blind_note(self._answered(), self._agent.model.profile)) is not None:
+            text = f"{text}\n\n{note}"
         self.partial = ""
         said = message("assistant", text, turn=self.id)
         await self._end([said, self._step_event(reply, "answer")], "ok")
+
+    def _answered(self) -> list[TapeEntry]:
+        """Return the messages that this turn answers."""
+        mine = set(self.inbound)
+        return [
+            entry
+            for entry in self._fold.window.spoken()
+            if {entry.meta.get("inbound"), entry.meta.get("edits")} & mine
+        ]
 
     async def _end(
         self,

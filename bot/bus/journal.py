@@ -12,11 +12,11 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
-from bot.bus.messages import Address, Inbound, Sender
+from bot.bus.messages import Address, Attachment, Inbound, Sender
 from bot.clock import iso
 from bot.errors import InvalidInbound
 
@@ -94,6 +94,8 @@ def encode_in(record: Record) -> bytes:
         sent=inbound.sent_at.isoformat(),
         private=inbound.private,
         quote=inbound.quote,
+        role=inbound.role,
+        **_rest(inbound),
     )
 
 
@@ -107,12 +109,25 @@ def encode_seen(key: Key, seq: int) -> bytes:
     return _line(op="seen", session=key[0], id=key[1], seq=seq)
 
 
+def _rest(inbound: Inbound) -> dict[str, Any]:
+    """Return the fields that few messages need."""
+    rest: dict[str, Any] = {}
+    if not inbound.asks:
+        rest["asks"] = False
+    if inbound.edits is not None:
+        rest["edits"] = inbound.edits
+    if inbound.pressed is not None:
+        rest["pressed"] = inbound.pressed
+    if inbound.attachments:
+        rest["attachments"] = [asdict(one) for one in inbound.attachments]
+    return rest
+
+
 def _line(**values: Any) -> bytes:
     return json.dumps(values, separators=(",", ":")).encode() + b"\n"
 
 
 def _decode(line: dict[str, Any]) -> Record:
-    quote = line["quote"]
     inbound = Inbound(
         address=Address(line["channel"], line["chat"], line["topic"]),
         id=str(line["id"]),
@@ -120,6 +135,16 @@ def _decode(line: dict[str, Any]) -> Record:
         text=str(line["text"]),
         sent_at=datetime.fromisoformat(line["sent"]),
         private=bool(line["private"]),
-        quote=None if quote is None else str(quote),
+        quote=_text(line["quote"]),
+        # Lines without a role are from when the console was the only channel.
+        role="owner" if line.get("role", "owner") == "owner" else "member",
+        asks=bool(line.get("asks", True)),
+        edits=_text(line.get("edits")),
+        attachments=tuple(Attachment(**one) for one in line.get("attachments", ())),
+        pressed=_text(line.get("pressed")),
     )
     return Record(int(line["seq"]), datetime.fromisoformat(line["at"]), inbound)
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)

@@ -146,7 +146,8 @@ class LocalBus:
 
     def report(self, report: DeliveryReport) -> None:
         """Hand a channel's word on an answer to its session."""
-        self._on_their_way.discard(report.answer)
+        if report.final:
+            self._on_their_way.discard(report.answer)
         self._enqueue(report.session, report)
 
     # Workers' side.
@@ -167,6 +168,10 @@ class LocalBus:
             if outbound.id in self._on_their_way:
                 return
             self._on_their_way.add(outbound.id)
+        self.show(outbound)
+
+    def show(self, outbound: Outbound) -> None:
+        """Hand something to its channel, whether or not it is there already."""
         self._outboxes.setdefault(outbound.address.channel, Outbox()).put(outbound)
 
     def done(self, record: Record) -> None:

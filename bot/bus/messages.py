@@ -14,6 +14,9 @@ from typing import Literal
 
 from bot.errors import InvalidInbound
 
+Role = Literal["owner", "member"]
+"""What a person may do here: the owner everything, a member what harms nobody else."""
+
 _CHANNEL = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 _PART = re.compile(r"[^:\s]{1,256}")
 
@@ -69,6 +72,29 @@ class Sender:
 
 
 @dataclass(frozen=True, slots=True)
+class Attachment:
+    """What came with a message beside its text.
+
+    Attributes:
+        kind: What it is to the person who sent it.
+        name: Its file name, or a word for it where the platform gives none.
+        mime: Its media type.
+        size: Bytes; 0 where unknown.
+        blob: SHA-256 of its content in the blob store, hexadecimal; None where it was not kept.
+        text: What it says, as far as that could be read; not the person's own words.
+        note: Why it was not kept or not read, in plain words; None where all went well.
+    """
+
+    kind: Literal["image", "voice", "audio", "video", "document"]
+    name: str
+    mime: str
+    size: int = 0
+    blob: str | None = None
+    text: str | None = None
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Inbound:
     """A message from a person.
 
@@ -81,6 +107,11 @@ class Inbound:
         sent_at: When, by the platform's clock, aware.
         private: True where only this person and the bot are present.
         quote: Text of somebody else's that the message quotes or forwards; never the person's own.
+        role: What the sender may do.
+        asks: False for what is only overheard: it is kept as context and not answered.
+        edits: The platform's id of the message that this one takes the place of.
+        attachments: What came with it.
+        pressed: The platform's id of the bot's message whose button was pressed, where this is that.
     """
 
     address: Address
@@ -90,6 +121,11 @@ class Inbound:
     sent_at: datetime
     private: bool = True
     quote: str | None = None
+    role: Role = "member"
+    asks: bool = True
+    edits: str | None = None
+    attachments: tuple[Attachment, ...] = ()
+    pressed: str | None = None
 
     @property
     def session(self) -> str:
@@ -105,6 +141,14 @@ class Accepted:
 
 
 @dataclass(frozen=True, slots=True)
+class Button:
+    """A button below an answer; pressing it is sending its command."""
+
+    label: str
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """Text that must reach the chat, whole and once.
 
@@ -115,6 +159,9 @@ class Answer:
         reply_to: The platform's id of the message that is answered, if any; the newest of them
             where it answers several.
         stream: The stream of partials that this text completes, if it was streamed.
+        buttons: Shown below it, where the platform has buttons; the text makes sense without them.
+        shown: Platform messages that carry parts of it already, in order, as far as was reported.
+        replaces: The platform message whose place it takes: that of the pressed button.
     """
 
     address: Address
@@ -122,15 +169,28 @@ class Answer:
     text: str
     reply_to: str | None = None
     stream: str | None = None
+    buttons: tuple[Button, ...] = ()
+    shown: tuple[str, ...] = ()
+    replaces: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """The text of an answer so far; only the newest of a stream counts."""
+    """The text of an answer so far; only the newest of a stream counts.
+
+    Attributes:
+        address: The conversation.
+        stream: Names the stream; the id of the answer that completes it.
+        text: All of it so far.
+        reply_to: As in ``Answer``.
+        shown: As in ``Answer``.
+    """
 
     address: Address
     stream: str
     text: str
+    reply_to: str | None = None
+    shown: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +221,7 @@ class DeliveryReport:
         delivered: False where the platform refused it for good.
         platform_ids: Ids of the platform messages that carry it, in order.
         error: Why not, where it was not delivered.
+        final: False for a word on the way: these messages carry a part of it, more will follow.
     """
 
     session: str
@@ -168,3 +229,4 @@ class DeliveryReport:
     delivered: bool = True
     platform_ids: tuple[str, ...] = field(default_factory=tuple)
     error: str | None = None
+    final: bool = True

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from bot.commands.help import HELP
 from bot.commands.memory import MEMORY
 from bot.commands.registry import Command, CommandRegistry
+from bot.commands.start import START
 from bot.commands.status import STATUS
 
 NEW = Command(
     "new",
     "archive this conversation and begin a new one, memory carried over",
-    "`/new now`: at once, without waiting for the archive",
+    (("now", "at once, without waiting for the archive"),),
     run=None,
     anytime=False,
+    destructive=lambda _: True,
 )
-STOP = Command("stop", "stop what I am doing", "", run=None)
+STOP = Command("stop", "stop what I am doing", (), run=None)
 
 
-def builtin_commands() -> CommandRegistry:
-    """Return the registry."""
-    return CommandRegistry([NEW, STOP, MEMORY, STATUS, HELP])
+def builtin_commands(more: Iterable[Command] = ()) -> CommandRegistry:
+    """Return the registry, with what the program adds."""
+    return CommandRegistry([NEW, STOP, MEMORY, STATUS, HELP, START, *more])

@@ -6,7 +6,7 @@ from bot.commands.registry import Command, CommandContext, CommandReply
 
 
 async def _run(_: str, context: CommandContext) -> CommandReply:
-    return CommandReply(context.commands.help())
+    return CommandReply(context.commands.help(context.asker))
 
 
-HELP = Command("help", "list the commands", "", _run)
+HELP = Command("help", "list the commands", (), _run)

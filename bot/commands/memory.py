@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 
+from bot.bus import Button
+from bot.commands.pages import paged
 from bot.commands.parser import nearest
 from bot.commands.registry import Command, CommandContext, CommandReply
 from bot.memory.asks import as_line, with_line
@@ -17,7 +19,7 @@ _SCANNED = 20_000
 _LISTED = 10
 
 
-async def _summary(_: str, context: CommandContext) -> CommandReply:
+async def _summary(page: str, context: CommandContext) -> CommandReply:
     snapshot = context.zone.read()
     parts = [
         f"**Long-term memory** (version {snapshot.version})",
@@ -31,10 +33,11 @@ async def _summary(_: str, context: CommandContext) -> CommandReply:
         f"{context.fold.window.unconsolidated} messages are not consolidated yet. "
         f"Consolidation: {context.consolidation_line()}."
     )
-    return CommandReply("\n\n".join(parts))
+    text, buttons = paged("\n\n".join(parts), _number(page), "/memory")
+    return CommandReply(text, buttons=buttons)
 
 
-async def _history(_: str, context: CommandContext) -> CommandReply:
+async def _history(page: str, context: CommandContext) -> CommandReply:
     found: list[TapeEntry] = []
     scanned = 0
     async for entry in context.tape.read_back():
@@ -45,7 +48,9 @@ async def _history(_: str, context: CommandContext) -> CommandReply:
             break
     if not found:
         return CommandReply("There is no history yet: nothing has been consolidated.")
-    return CommandReply("\n\n".join(str(entry.data.get("entry", "")) for entry in reversed(found)))
+    told = "\n\n".join(str(entry.data.get("entry", "")) for entry in reversed(found))
+    text, buttons = paged(told, _number(page), "/memory history")
+    return CommandReply(text, buttons=buttons)
 
 
 async def _add(text: str, context: CommandContext) -> CommandReply:
@@ -113,17 +118,33 @@ async def _export(_: str, context: CommandContext) -> CommandReply:
 
 
 async def _clear(arguments: str, context: CommandContext) -> CommandReply:
-    if arguments.lower() != "yes":
+    word, _, looked_at = arguments.lower().partition(" ")
+    version = context.zone.read().version
+    if word != "yes":
         size = len(context.zone.read().long_term.splitlines())
         return CommandReply(
             f"This clears all {size} lines of long-term memory and the daily notes of this chat. "
-            "To go on, send `/memory clear yes`."
+            "To go on, send `/memory clear yes`.",
+            buttons=(
+                Button("Clear it", f"/memory clear yes {version}"),
+                Button("Keep it", "/memory"),
+            ),
+        )
+    if looked_at and looked_at != str(version):
+        return CommandReply(
+            "Memory has changed since you were asked; nothing was cleared. "
+            "Look at it with `/memory` first."
         )
     path = await context.zone.export(context.exports)
     return CommandReply(
         f"Memory is cleared. A copy is in `{path}`; `/memory undo` brings it back.",
         lambda snapshot: snapshot.emptied(),
+        buttons=(Button("Bring it back", "/memory undo"),),
     )
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isdecimal() and len(text) < 6 else 1
 
 
 _FORMS: dict[str, Callable[[str, CommandContext], Awaitable[CommandReply]]] = {
@@ -135,22 +156,31 @@ _FORMS: dict[str, Callable[[str, CommandContext], Awaitable[CommandReply]]] = {
     "clear": _clear,
 }
 
-_USAGE = """\
-`/memory history`: what was consolidated, newest last
-`/memory add TEXT`: remember this
-`/memory undo`: go back to how memory was before its last change
-`/memory export`: write it to a file
-`/memory clear`: forget all of it (asks first)"""
+_LISTED_FORMS = (
+    ("history", "what was consolidated, newest last"),
+    ("add TEXT", "remember this"),
+    ("undo", "go back to how memory was before its last change"),
+    ("export", "write it to a file"),
+    ("clear", "forget all of it (asks first)"),
+)
 
 
 async def _run(arguments: str, context: CommandContext) -> CommandReply:
     form, _, rest = arguments.partition(" ")
+    if form.isdecimal():
+        return await _summary(form, context)
     chosen = _FORMS.get(form.lower())
     if chosen is None:
         close = nearest(form.lower(), [name for name in _FORMS if name])
         hint = f" Did you mean `/memory {close}`?" if close else ""
-        return CommandReply(f"There is no `/memory {form}`.{hint}\n\n{_USAGE}")
+        return CommandReply(f"There is no `/memory {form}`.{hint}\n\n{MEMORY.usage}")
     return await chosen(rest.strip(), context)
 
 
-MEMORY = Command("memory", "show what I remember here", _USAGE, _run)
+def _takes_away(arguments: str) -> bool:
+    return arguments.partition(" ")[0].lower() in ("clear", "undo")
+
+
+MEMORY = Command(
+    "memory", "show what I remember here", _LISTED_FORMS, _run, destructive=_takes_away
+)

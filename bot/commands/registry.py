@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from bot.bus import Button, Role
 from bot.commands.parser import ParsedCommand, nearest
 from bot.memory.fold import SessionFold
 from bot.memory.snapshot import MemorySnapshot
@@ -28,15 +29,30 @@ class CommandReply:
         text: Markdown; made from the new snapshot where there is a change.
         change: An edit of the memory zone.
         notes: Entries written along with the change.
+        buttons: Shown below it where the platform has buttons.
     """
 
     text: str | Callable[[MemorySnapshot], str]
     change: Edit | None = None
     notes: Sequence[TapeEntry] = ()
+    buttons: tuple[Button, ...] = ()
 
     def render(self, snapshot: MemorySnapshot) -> str:
         """Return the text."""
         return self.text if isinstance(self.text, str) else self.text(snapshot)
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Who gave a command, as far as commands may know.
+
+    Attributes:
+        role: What they may do.
+        private: Nobody else is present.
+    """
+
+    role: Role
+    private: bool
 
 
 class CommandContext(Protocol):
@@ -58,6 +74,11 @@ class CommandContext(Protocol):
         ...
 
     @property
+    def asker(self) -> Asker:
+        """Who gave the command."""
+        ...
+
+    @property
     def exports(self) -> Path:
         """The folder for exports."""
         ...
@@ -76,6 +97,10 @@ class CommandContext(Protocol):
         ...
 
 
+def _never(_: str) -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Command:
     """A slash command.
@@ -83,16 +108,39 @@ class Command:
     Attributes:
         name: Without the slash.
         summary: One line for lists.
-        usage: Its forms, one a line; empty where there is only the plain one.
+        forms: What may stand behind the name, with a line on each; none where there is only the
+            plain one.
         run: Answers it. None for what the session's worker does itself (``/new``, ``/stop``).
         anytime: It may run while a turn does.
+        owner_only: Members may not give it.
+        destructive: Says of arguments whether they take something from everybody in a group: there
+            it is the owner's.
+        hidden: In no list.
     """
 
     name: str
     summary: str
-    usage: str
+    forms: tuple[tuple[str, str], ...]
     run: Callable[[str, CommandContext], Awaitable[CommandReply]] | None
     anytime: bool = True
+    owner_only: bool = False
+    destructive: Callable[[str], bool] = _never
+    hidden: bool = False
+
+    @property
+    def usage(self) -> str:
+        """Its forms, one a line, as Markdown."""
+        return "\n".join(f"`/{self.name} {form}`: {line}" for form, line in self.forms)
+
+    def refusal(self, arguments: str, asker: Asker) -> str | None:
+        """Return why somebody may not give this command; None where they may."""
+        if asker.role == "owner":
+            return None
+        if self.owner_only:
+            return f"Only an owner may use `/{self.name}`."
+        if not asker.private and self.destructive(arguments):
+            return "In a group only an owner may do this, since it concerns everybody here."
+        return None
 
 
 class CommandRegistry:
@@ -105,16 +153,17 @@ class CommandRegistry:
         """Return a command; None where there is none of this name."""
         return self._commands.get(name)
 
-    def listed(self) -> list[tuple[str, str]]:
-        """Return names with summaries, for menus and completion."""
-        return [(f"/{name}", self._commands[name].summary) for name in sorted(self._commands)]
+    def listed(self) -> list[Command]:
+        """Return what is not hidden, by name, for menus and completion."""
+        return [self._commands[n] for n in sorted(self._commands) if not self._commands[n].hidden]
 
-    def help(self) -> str:
-        """Return the list of commands as Markdown."""
+    def help(self, asker: Asker) -> str:
+        """Return the list of the commands that somebody may give, as Markdown."""
         lines = []
-        for name in sorted(self._commands):
-            command = self._commands[name]
-            lines.append(f"- `/{name}`: {command.summary}")
+        for command in self.listed():
+            if command.owner_only and asker.role != "owner":
+                continue
+            lines.append(f"- `/{command.name}`: {command.summary}")
             lines += [f"  - {line}" for line in command.usage.splitlines()]
         return "\n".join(lines)
 

@@ -24,4 +24,4 @@ async def _run(_: str, context: CommandContext) -> CommandReply:
     return CommandReply("\n".join(lines))
 
 
-STATUS = Command("status", "show the model, this session, its memory and usage", "", _run)
+STATUS = Command("status", "show the model, this session, its memory and usage", (), _run)

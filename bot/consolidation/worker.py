@@ -27,7 +27,7 @@ from bot.memory.fold import SessionFold
 from bot.memory.guards import check_rewrite, merge_concurrent, says_nothing
 from bot.memory.snapshot import HISTORY, MemorySnapshot
 from bot.memory.transcript import local_time, transcript
-from bot.memory.window import begins_turn, entry_tokens
+from bot.memory.window import as_heard, begins_turn, entry_tokens
 from bot.memory.zone import MemoryZone
 from bot.tape.entries import MEMORY_CONSOLIDATED, TapeEntry, anchor, event
 from bot.tape.service import TapeService
@@ -111,8 +111,9 @@ async def _consolidate_portion(
 ) -> Consolidation:
     covered = Range(wanted.first, entries[-1].id if entries else wanted.last)
     long_term, cleared = fold.zone.snapshot.long_term, fold.zone.cleared
-    lines = transcript((entry for entry in entries if entry.id > cleared), timezone)
-    spoken = [entry for entry in entries if entry.kind in _SPOKEN]
+    heard = as_heard(entries)
+    lines = transcript((entry for entry in heard if entry.id > cleared), timezone)
+    spoken = [entry for entry in heard if entry.kind in _SPOKEN]
     since = local_time(spoken[0], timezone) if spoken else "?"
     until = local_time(spoken[-1], timezone) if spoken else "?"
     if lines:
@@ -128,7 +129,7 @@ async def _consolidate_portion(
         history=history,
         base=long_term,
         update=update,
-        messages=sum(entry.kind == "message" for entry in entries),
+        messages=sum(entry.kind == "message" for entry in spoken),
         tokens=sum(entry_tokens(entry) for entry in spoken),
         since=since,
         until=until,

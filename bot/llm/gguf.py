@@ -31,7 +31,7 @@ from bot.llm.assembly import Assembly, finish_reason
 from bot.llm.base import CapabilityProfile, Model, ModelReply, ModelRequest, OnText, Usage
 from bot.llm.failures import plain
 from bot.llm.profiles import profile_for
-from bot.llm.wire import response_format, tools_json
+from bot.llm.wire import flattened, response_format, tools_json
 
 _MAGIC = b"GGUF"
 _LARGEST_WINDOW = 8_192
@@ -191,7 +191,7 @@ class _Run:
 
 def _body(request: ModelRequest, *, tools: bool) -> dict[str, Any]:
     body: dict[str, Any] = {
-        "messages": list(request.messages),
+        "messages": flattened(request.messages),
         "stream": True,
         "stream_options": {"include_usage": True},
     }

@@ -1,29 +1,20 @@
 """Any provider that litellm knows, behind the model port.
 
-litellm takes seconds to import and is imported on the first call, in a thread; ``warm`` does so
-ahead of time. Nothing above this module sees one of its exceptions.
+litellm is imported on the first call, in a thread; ``warm`` does so ahead of time. Nothing above this
+module sees one of its exceptions.
 """
 
 from __future__ import annotations
 
-import importlib
 import json
-import logging
-import os
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import UTC, datetime
 from types import ModuleType
 from typing import Any
 
-import anyio
-import anyio.to_thread
-
-from bot.errors import ModelAuthError, ModelError, ModelUnavailable, TransientModelError
+from bot.errors import ModelAuthError, ModelError, TransientModelError
 from bot.llm.assembly import Assembly, finish_reason, tool_calls
 from bot.llm.base import (
     CapabilityProfile,
+    ChatMessage,
     Model,
     ModelReply,
     ModelRequest,
@@ -31,24 +22,12 @@ from bot.llm.base import (
     Usage,
     estimate_tokens,
 )
-from bot.llm.failures import model_error
+from bot.llm.library import Library, mapped
 from bot.llm.profiles import profile_for
-from bot.llm.wire import response_format, tools_json
+from bot.llm.wire import flattened, response_format, tools_json
 
-_ENVIRONMENT = {
-    # The price list that is in the package; the newest one is a download at import.
-    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-    # Without it every .env file above the installed package is read into the environment.
-    "LITELLM_MODE": "PRODUCTION",
-    # The OpenAI client library walks every message of every request, which at a thousand messages
-    # costs ten times what the rest of the call does; this path posts the JSON as it is.
-    "EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER": "true",
-}
-_LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
 _NO_KEY = "no-key"
 _FORCINGS = ("named", "required", "auto")
-
-_users = 0  # models that share litellm's connections; the last one closes them
 
 
 class LiteLLMModel(Model):
@@ -76,7 +55,8 @@ class LiteLLMModel(Model):
         self._api_key = api_key
         self._timeout = timeout
         self._profile = profile
-        self._litellm: ModuleType | None = None
+        self._library = Library()
+        self._looked_up = False
         self._priced = False
         self._missing_keys: tuple[str, ...] = ()
         self._forcing = 0
@@ -108,7 +88,7 @@ class LiteLLMModel(Model):
         while True:
             forced = request.tool_choice not in {"auto", "none"}
             try:
-                with self._mapped():
+                with mapped(self._name, self._api_key):
                     return await self._call(litellm, self._arguments(request), on_text)
             except ModelError as exc:
                 last = self._forcing == len(_FORCINGS) - 1
@@ -118,24 +98,14 @@ class LiteLLMModel(Model):
 
     async def aclose(self) -> None:
         """Close the connections, if no other model uses them."""
-        global _users  # noqa: PLW0603 - litellm has one set of clients for the whole process
-        litellm, self._litellm = self._litellm, None
-        if litellm is None:
-            return
-        _users -= 1
-        if _users == 0:
-            await litellm.close_litellm_async_clients()
-            litellm.in_memory_llm_clients_cache.flush_cache()
+        await self._library.aclose()
 
     async def _ready(self) -> ModuleType:
-        global _users  # noqa: PLW0603 - as in aclose
-        if self._litellm is None:
-            litellm = await anyio.to_thread.run_sync(_load, abandon_on_cancel=True)
-            if self._litellm is None:
-                self._litellm = litellm
-                _users += 1
-                self._look_up(litellm)
-        return self._litellm
+        litellm = await self._library.ready()
+        if not self._looked_up:
+            self._looked_up = True
+            self._look_up(litellm)
+        return litellm
 
     def _look_up(self, litellm: ModuleType) -> None:
         """Learn from litellm's tables what the name alone does not tell."""
@@ -150,25 +120,11 @@ class LiteLLMModel(Model):
             missing = litellm.validate_environment(model=self._name)["missing_keys"]
             self._missing_keys = tuple(key for key in missing if key.endswith("_API_KEY"))
 
-    @contextmanager
-    def _mapped(self) -> Iterator[None]:
-        import aiohttp
-        import httpx
-        import openai
-
-        # Every exception class of litellm's calls derives from the first.
-        foreign = (openai.OpenAIError, httpx.HTTPError, aiohttp.ClientError, TimeoutError)
-        try:
-            yield
-        except foreign as exc:
-            now = datetime.now(UTC)
-            raise model_error(exc, name=self._name, now=now, secret=self._api_key) from exc
-
     def _arguments(self, request: ModelRequest) -> dict[str, Any]:
         arguments: dict[str, Any] = {
             "model": self._name,
             # litellm changes messages for some providers; ours are kept for the next prompt.
-            "messages": [dict(message) for message in request.messages],
+            "messages": self._messages(request),
             "timeout": self._timeout,
             "num_retries": 0,
             "max_retries": 0,
@@ -195,6 +151,12 @@ class LiteLLMModel(Model):
             # Ollama cuts a longer prompt silently at the window that it was asked for.
             arguments["num_ctx"] = self._profile.context_tokens
         return arguments
+
+    def _messages(self, request: ModelRequest) -> list[ChatMessage]:
+        if self._profile.vision:
+            return [dict(message) for message in request.messages]
+        # As a fallback it may be asked what was meant for a model that sees.
+        return flattened(request.messages)
 
     def _tool_choice(self, wanted: str) -> Any:
         if wanted in {"auto", "none"}:
@@ -258,7 +220,8 @@ class LiteLLMModel(Model):
         """Return the usage that a response reports, or an estimate where it reports none."""
         usage = getattr(reporting, "usage", None)
         if usage is None or not usage.prompt_tokens:
-            prompt = json.dumps([arguments["messages"], arguments.get("tools")], ensure_ascii=False)
+            messages = flattened(arguments["messages"])
+            prompt = json.dumps([messages, arguments.get("tools")], ensure_ascii=False)
             read, written = estimate_tokens(prompt), estimate_tokens(text or "")
             return Usage(prompt_tokens=read, completion_tokens=written, cost=None, calls=1)
         details = getattr(usage, "prompt_tokens_details", None)
@@ -289,23 +252,3 @@ def _add(answer: Assembly, chunk: Any) -> bool:
 
 def _refuses_forcing(exc: BaseException | None) -> bool:
     return getattr(exc, "status_code", None) in {400, 422} and "tool_choice" in str(exc)
-
-
-def _load() -> ModuleType:
-    for variable, value in _ENVIRONMENT.items():
-        os.environ.setdefault(variable, value)
-    # Its models carry a type qualifier that pydantic remarks on, for every user to read.
-    warnings.filterwarnings("ignore", "Item .* on TypedDict class", UserWarning)
-    try:
-        litellm = importlib.import_module("litellm")
-    except ImportError as exc:
-        raise ModelUnavailable("litellm is missing: pip install 'tapebot[models]'") from exc
-    settings: Any = litellm
-    settings.suppress_debug_info = True
-    # Where a provider reports no usage, litellm would download a tokenizer to count, on the event
-    # loop, which without a network stands still for most of a minute.
-    settings.disable_token_counter = True
-    settings.disable_hf_tokenizer_download = True
-    for logger in _LOGGERS:
-        logging.getLogger(logger).setLevel(logging.CRITICAL)
-    return litellm

@@ -23,6 +23,12 @@ def escape_speech(text: str) -> str:
     return _HEADER.sub(r"\1(", escape_tags(text))
 
 
+def quote_block(text: str) -> str:
+    """Return text that is not the sender's own as a block behind a message."""
+    lines = "\n".join(f"> {line}" for line in escape_speech(text).splitlines())
+    return f"\n<quoted>\n{lines}\n</quoted>"
+
+
 def clean(text: str) -> str:
     """Return text that every provider takes: lone surrogates replaced."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()

@@ -43,6 +43,7 @@ class Pointers(BaseModel):
         open: The open turn.
         unsettled: Messages not yet listed in a ``turn.end``.
         undelivered: Turn, entry, reply-to and inbound of answers without a receipt.
+        shown: Platform messages that carry a part of such an answer, by turn.
     """
 
     model_config = ConfigDict(frozen=True, strict=True)
@@ -63,6 +64,7 @@ class Pointers(BaseModel):
     open: dict[str, Any] | None = None
     unsettled: dict[str, int] = {}
     undelivered: list[list[Any]] = []
+    shown: dict[str, list[str]] = {}
 
 
 @dataclass(slots=True)
@@ -145,6 +147,8 @@ class SessionFold:
                 [one.turn, one.entry, one.reply_to, list(one.inbound)]
                 for one in turns.undelivered.values()
             ]
+        if turns.shown:
+            pointers["shown"] = {turn: list(ids) for turn, ids in turns.shown.items()}
         return pointers
 
     def restore(self, pointers: Pointers, found: dict[int, TapeEntry]) -> None:
@@ -174,9 +178,10 @@ class SessionFold:
             open=OpenTurn(**{**opened, "spent": usage_from(opened["spent"])}) if opened else None,
             unsettled=dict(pointers.unsettled),
             undelivered={
-                turn: Undelivered(turn, _said(found[entry]), entry, reply_to, tuple(inbound))
+                turn: Undelivered.of(turn, found[entry], reply_to, tuple(inbound))
                 for turn, entry, reply_to, inbound in pointers.undelivered
             },
+            shown={turn: tuple(ids) for turn, ids in pointers.shown.items()},
             usage=usage_from(pointers.usage) if pointers.usage else Usage(),
             turns=pointers.turns,
             prompt=(str(pointers.prompt[0]), int(pointers.prompt[1])),
@@ -195,7 +200,3 @@ def _zone(span: list[int], found: dict[int, TapeEntry]) -> ZoneFold:
         if zone.span != (first, last):
             raise ValueError(f"there is no zone at {first} to {last}")
     return zone
-
-
-def _said(entry: TapeEntry) -> str:
-    return str(entry.payload.get("content") or entry.data.get("text") or "")

@@ -17,6 +17,7 @@ from itertools import zip_longest
 import anyio
 import anyio.to_thread
 
+from bot.memory.attachments import attachments
 from bot.memory.guards import lines_of
 from bot.memory.snapshot import HISTORY, MemorySnapshot
 from bot.memory.transcript import recorded_at, said_at, speaker
@@ -38,7 +39,8 @@ class Passage:
 
     Attributes:
         when: Date, with time where it is known, in the user's zone; empty for memory itself.
-        who: A person's name, ``tapebot``, ``memory``, ``note`` or ``history``.
+        who: A person's name, ``tapebot``, ``memory``, ``note``, ``history``, or ``file:`` and a
+            file's name.
         text: The words, cut where they are long.
         entry: Id of the tape entry; None for the zone.
         score: Higher is better.
@@ -108,9 +110,11 @@ async def _gather(
         recorded = recorded_at(entry)
         if scanned > SCANNED or (recorded is not None and recorded < since):
             break
-        passage = _from_entry(entry, said_at(entry), timezone)
+        moment = said_at(entry)
+        passage = _from_entry(entry, moment, timezone)
         if passage is not None:
             found.append(passage)
+        found += _from_files(entry, moment, timezone)
     return found
 
 
@@ -118,6 +122,8 @@ def _newest_of_each(found: Sequence[Passage], limit: int) -> list[Passage]:
     """Return passages in turn: of memory, notes, history and what was said."""
     kinds: dict[str, list[Passage]] = {}
     for passage in found:
+        if passage.who.startswith("file:"):
+            continue
         kind = passage.who if passage.who in ("memory", "note", "history") else "said"
         kinds.setdefault(kind, []).append(passage)
     turns = zip_longest(*kinds.values())
@@ -174,6 +180,31 @@ def _from_entry(
     if entry.payload.get("role") != "assistant" and who.lower() in _OWN_NAMES:
         who = f"user {who}"
     return Passage(when.strftime("%Y-%m-%d %H:%M") if when else "", who, text, entry.id, 0.0)
+
+
+def _from_files(
+    entry: TapeEntry, moment: datetime | None, timezone: tzinfo | None
+) -> list[Passage]:
+    """Return what the files of a message say, in pieces that are shown whole."""
+    when = moment.astimezone(timezone).strftime("%Y-%m-%d %H:%M") if moment is not None else ""
+    return [
+        # No person's name has a colon.
+        Passage(when, f"file:{file.name}", piece, entry.id, 0.0)
+        for file in attachments(entry.meta)
+        for piece in _pieces(file.quotable)
+    ]
+
+
+def _pieces(text: str) -> list[str]:
+    """Return lines joined and cut to what a passage shows."""
+    pieces: list[str] = []
+    for line in text.splitlines():
+        plain = " ".join(line.split())
+        if pieces and len(pieces[-1]) + len(plain) < _SHOWN:
+            pieces[-1] = f"{pieces[-1]} {plain}".strip()
+        else:
+            pieces += [plain[at : at + _SHOWN] for at in range(0, len(plain), _SHOWN)]
+    return pieces
 
 
 def render_passages(passages: Iterable[Passage]) -> str:

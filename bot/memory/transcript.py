@@ -8,10 +8,12 @@ from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from bot.memory.escaping import escape_speech
+from bot.memory.attachments import describe
+from bot.memory.escaping import escape_speech, quote_block
 from bot.tape.entries import TapeEntry
 
 _LONGEST = 4_000
+_EXCERPT = 300
 _MARKS = re.compile(r"[\[\]()<>:\x00-\x1f]")
 
 
@@ -64,12 +66,12 @@ def speaker(entry: TapeEntry) -> str:
 def transcript(entries: Iterable[TapeEntry], timezone: tzinfo | None = None) -> list[str]:
     """Return what was said as ``[YYYY-MM-DD HH:MM] USER (name): text``, one item a message.
 
-    Tool results are left out and quoted text is marked; further lines of a message are indented,
-    so that no text can pass for another speaker's line.
+    Tool results are left out, quoted text is marked, and of files there is a short excerpt; further
+    lines of a message are indented, so that no text can pass for another speaker's line.
     """
     lines = []
     for entry in entries:
-        text = str(entry.payload.get("content", "")).strip()
+        text = said(entry).strip()
         if entry.kind == "message" and entry.payload.get("role") == "user":
             who = f"USER ({speaker(entry)})"
         elif entry.kind == "message":
@@ -79,11 +81,20 @@ def transcript(entries: Iterable[TapeEntry], timezone: tzinfo | None = None) -> 
             who = f"ASSISTANT [tools: {names}]"
         else:
             continue
-        text = _cut(escape_speech(text)) + quoted(entry)
+        text = _cut(escape_speech(text)) + quoted(entry) + describe(entry.meta, excerpt=_EXCERPT)
+        text = text.strip()
         if text:
             spaced = "\n  ".join(text.splitlines())
             lines.append(f"[{local_time(entry, timezone)}] {who}: {spaced}")
     return lines
+
+
+def said(entry: TapeEntry) -> str:
+    """Return a message's text; of an edit that came after the answer it is said that it is one."""
+    text = str(entry.payload.get("content", ""))
+    if entry.meta.get("edits") is not None and entry.meta.get("overheard") is True:
+        return f"(corrects an earlier message) {text}"
+    return text
 
 
 def quoted(entry: TapeEntry) -> str:
@@ -91,8 +102,7 @@ def quoted(entry: TapeEntry) -> str:
     quote = entry.meta.get("quote")
     if not isinstance(quote, str) or not quote.strip():
         return ""
-    lines = "\n".join(f"> {line}" for line in _cut(escape_speech(quote.strip())).splitlines())
-    return f"\n<quoted>\n{lines}\n</quoted>"
+    return quote_block(_cut(quote.strip()))
 
 
 def _cut(text: str) -> str:

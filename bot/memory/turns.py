@@ -3,7 +3,9 @@
 Rule 1: a turn is open from its ``turn.start`` to its ``turn.end``; there is one at most.
 Rule 2: an inbound is settled once a ``turn.end`` lists it; each is listed in exactly one.
 Rule 3: a ``turn.end`` with ``answered`` answers with the message or reply before it in its append.
-Rule 4: an answer is delivered once a ``delivery`` event names its turn, whatever it says.
+Rule 4: an answer is delivered once a final ``delivery`` event names its turn, whatever it says; one
+    that is not final names platform messages that carry a part of it.
+Rule 5: what was only overheard, and an edit that takes another message's place, is owed nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bot.llm.base import Usage
-from bot.memory.window import LOOP_STEP, TURN_END, TURN_START
+from bot.memory.window import LOOP_STEP, TURN_END, TURN_START, is_owed
 from bot.tape.entries import TapeEntry
 
 TURN_RESUME = "turn.resume"
@@ -51,6 +53,25 @@ class Undelivered:
     entry: int
     reply_to: str | None
     inbound: tuple[str, ...]
+    buttons: tuple[tuple[str, str], ...] = ()
+    replaces: str | None = None
+
+    @classmethod
+    def of(
+        cls, turn: str, said: TapeEntry, reply_to: str | None, inbound: tuple[str, ...]
+    ) -> Undelivered:
+        """Return the answer that an entry holds: a message of the assistant's, or a reply."""
+        data = said.data
+        replaces = data.get("replaces")
+        return cls(
+            turn,
+            str(said.payload.get("content") or data.get("text") or ""),
+            said.id,
+            reply_to,
+            inbound,
+            _buttons(data.get("buttons")),
+            replaces if isinstance(replaces, str) else None,
+        )
 
 
 @dataclass(slots=True)
@@ -61,6 +82,7 @@ class TurnFold:
         open: The open turn.
         unsettled: Platform ids of messages on the tape that no ``turn.end`` lists, with entry ids.
         undelivered: Answers by turn id.
+        shown: Platform messages that carry a part of an undelivered answer, by turn id.
         usage: Of all turns and consolidations.
         turns: How many have ended, commands not counted.
         prompt: Hash and entry id of the last system prompt written.
@@ -70,19 +92,20 @@ class TurnFold:
     open: OpenTurn | None = None
     unsettled: dict[str, int] = field(default_factory=dict)
     undelivered: dict[str, Undelivered] = field(default_factory=dict)
+    shown: dict[str, tuple[str, ...]] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
     turns: int = 0
     prompt: tuple[str, int] = ("", 0)
     last_prompt_tokens: int = 0
-    _said: tuple[int, str] | None = None
+    _said: TapeEntry | None = None
 
     def apply(self, entry: TapeEntry) -> None:
         """Take one entry in."""
         inbound = entry.meta.get("inbound")
-        if entry.kind == "message" and isinstance(inbound, str):
+        if entry.kind == "message" and isinstance(inbound, str) and is_owed(entry):
             self.unsettled[inbound] = entry.id
         if entry.kind == "message" and entry.payload.get("role") == "assistant":
-            self._said = (entry.id, str(entry.payload.get("content", "")))
+            self._said = entry
         elif entry.kind == "system":
             self.prompt = (str(entry.meta.get("hash", "")), entry.id)
         elif entry.kind == "event":
@@ -95,9 +118,9 @@ class TurnFold:
         elif entry.name == TURN_END:
             self._end(data)
         elif entry.name == REPLY:
-            self._said = (entry.id, str(data.get("text", "")))
+            self._said = entry
         elif entry.name == DELIVERY:
-            self.undelivered.pop(str(data.get("turn")), None)
+            self._delivered(str(data.get("turn")), data)
         elif self.open is not None and entry.name == LOOP_STEP:
             self.open.steps = max(self.open.steps, _number(data.get("step")))
             self.open.spent += usage_from(data.get("spent", {}))
@@ -107,6 +130,13 @@ class TurnFold:
         if (spent := data.get("usage")) is not None:
             self.usage += usage_from(spent)
 
+    def _delivered(self, turn: str, data: dict[str, Any]) -> None:
+        if data.get("final") is False:
+            self.shown[turn] = tuple(_texts(data.get("platform_ids")))
+        else:
+            self.undelivered.pop(turn, None)
+            self.shown.pop(turn, None)
+
     def _end(self, data: dict[str, Any]) -> None:
         turn = str(data.get("turn"))
         if self.open is not None and self.open.id == turn:
@@ -115,12 +145,10 @@ class TurnFold:
         for inbound in _texts(data.get("inbound")):
             self.unsettled.pop(inbound, None)
         if data.get("answered") is True and self._said is not None:
-            entry, text = self._said
             reply_to = data.get("reply_to")
-            self.undelivered[turn] = Undelivered(
+            self.undelivered[turn] = Undelivered.of(
                 turn,
-                text,
-                entry,
+                self._said,
                 reply_to if isinstance(reply_to, str) else None,
                 tuple(_texts(data.get("inbound"))),
             )
@@ -145,6 +173,11 @@ def usage_from(record: object) -> Usage:
 
 def _number(value: object) -> int:
     return value if type(value) is int else 0
+
+
+def _buttons(value: object) -> tuple[tuple[str, str], ...]:
+    pairs = [_texts(pair) for pair in value] if isinstance(value, list) else []
+    return tuple((pair[0], pair[1]) for pair in pairs if len(pair) == 2)
 
 
 def _texts(value: object) -> list[str]:

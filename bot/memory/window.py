@@ -7,7 +7,10 @@ Rule 3: past the bounds (messages, tokens) it is cut to at most half of them. Cu
     between.
 Rule 4: a message that arrived during a turn (``queued``) stands where a turn took it in
     (``joined``), not where it arrived.
-Rule 5: everything else is bookkeeping and is not in the window.
+Rule 5: what was only overheard in a group waits like a queued message, but for no turn: the next one
+    takes the newest of it in, and what that passes over is never in view.
+Rule 6: an edit whose turn had not ended (``replaces``) is in view in the edited message's place.
+Rule 7: everything else is bookkeeping and is not in the window.
 """
 
 from __future__ import annotations
@@ -17,11 +20,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bot.llm.base import estimate_tokens
+from bot.memory.attachments import attachment_tokens
 from bot.tape.entries import MEMORY_CONSOLIDATED, TapeEntry
 
 TURN_START = "turn.start"
 TURN_END = "turn.end"
 LOOP_STEP = "loop.step"
+
+MOST_OVERHEARD = 200
+"""Overheard messages that wait for a turn at most; older ones are passed over."""
 
 _SPOKEN = frozenset({"message", "tool_call", "tool_result"})
 
@@ -34,7 +41,7 @@ def entry_tokens(entry: TapeEntry) -> int:
         text = f"{payload.get('content')}{calls}"
     else:
         text = str(payload.get("content", ""))
-    return estimate_tokens(text) + 6
+    return estimate_tokens(text) + attachment_tokens(entry.meta) + 6
 
 
 def joined_ids(entry: TapeEntry) -> list[int]:
@@ -55,10 +62,38 @@ def is_queued(entry: TapeEntry) -> bool:
     return entry.kind == "message" and entry.meta.get("queued") is True
 
 
+def is_overheard(entry: TapeEntry) -> bool:
+    """True for a message that asks for no answer."""
+    return entry.kind == "message" and entry.meta.get("overheard") is True
+
+
+def replaces(entry: TapeEntry) -> int | None:
+    """Return the id of the message in whose place an edit stands; None for all else."""
+    old = entry.meta.get("replaces") if entry.kind == "message" else None
+    return old if type(old) is int else None
+
+
+def is_owed(entry: TapeEntry) -> bool:
+    """True for a message that a ``turn.end`` must list."""
+    return not is_overheard(entry) and replaces(entry) is None
+
+
+def as_heard(entries: Sequence[TapeEntry]) -> list[TapeEntry]:
+    """Return a range of a tape without what no turn took in, edits in their places."""
+    joined = {i for entry in entries for i in joined_ids(entry)}
+    edits = {old: entry for entry in entries if (old := replaces(entry)) is not None}
+    return [
+        edits.get(entry.id, entry)
+        for entry in entries
+        if replaces(entry) is None and (entry.id in joined or not is_overheard(entry))
+    ]
+
+
 def begins_turn(entry: TapeEntry) -> bool:
     """True where a user's turn begins: the only places where a window may be cut."""
     if entry.kind == "message":
-        return entry.payload.get("role") == "user" and not is_queued(entry)
+        role = entry.payload.get("role")
+        return role == "user" and not is_queued(entry) and replaces(entry) is None
     return entry.name == TURN_START and bool(joined_ids(entry))
 
 
@@ -88,6 +123,7 @@ class WindowFold:
         max_tokens: Bound on their estimated tokens.
         entries: In view order, with the events at which queued messages join.
         queued: Messages by id that join at such an event, or still wait.
+        edits: Edits by the id of the message in whose place they are in view.
         cut: The first id in view.
         cursor: The last id that has been consolidated.
         unconsolidated: Messages after the cursor.
@@ -98,6 +134,7 @@ class WindowFold:
     max_tokens: int
     entries: list[TapeEntry] = field(default_factory=list)
     queued: dict[int, TapeEntry] = field(default_factory=dict)
+    edits: dict[int, TapeEntry] = field(default_factory=dict)
     cut: int = 1
     cursor: int = 0
     unconsolidated: int = 0
@@ -115,8 +152,9 @@ class WindowFold:
         elif entry.name == MEMORY_CONSOLIDATED and entry.kind == "anchor":
             self._consolidated(entry.data)
         elif joined_ids(entry):
-            self.entries.append(entry)
+            self._join(entry)
         if entry.name == TURN_START and entry.kind == "event":
+            self._pass_over()
             self._bound()
 
     def spoken(self, entries: Sequence[TapeEntry] | None = None) -> list[TapeEntry]:
@@ -128,14 +166,17 @@ class WindowFold:
         found: list[TapeEntry] = []
         for entry in self.entries if entries is None else entries:
             found += [entry] if entry.kind in _SPOKEN else self._joined(entry)
+        if self.edits:
+            return [self.edits.get(entry.id, entry) for entry in found]
         return found
 
     def waiting(self) -> list[TapeEntry]:
-        """Return the queued messages that no turn has taken in."""
-        if not self.queued:
-            return []
-        joined = {i for entry in self.entries for i in joined_ids(entry)}
-        return [entry for entry_id, entry in self.queued.items() if entry_id not in joined]
+        """Return the queued messages that no turn has taken in and that are owed one."""
+        return [entry for entry in self._not_joined() if not is_overheard(entry)]
+
+    def overheard(self) -> list[TapeEntry]:
+        """Return the overheard messages since the last turn began, as many as are kept."""
+        return [entry for entry in self._not_joined() if is_overheard(entry)]
 
     def mark(self) -> WindowMark:
         """Return where the window stands."""
@@ -149,9 +190,11 @@ class WindowFold:
             if is_queued(entry) or (entry.id >= mark.cut and entry.kind in _SPOKEN):
                 self._add_spoken(entry)
             elif entry.id >= mark.cut and joined_ids(entry):
-                self.entries.append(entry)
+                self._join(entry)
             else:
                 self._forget(entry)
+            if entry.name == TURN_START and entry.kind == "event":
+                self._pass_over()
         self._count()
         self.unconsolidated = mark.unconsolidated
         self.unconsolidated_tokens = mark.unconsolidated_tokens
@@ -162,6 +205,15 @@ class WindowFold:
 
     def _add_spoken(self, entry: TapeEntry) -> None:
         cost = entry_tokens(entry)
+        if (old := replaces(entry)) is not None:
+            self.edits[old] = entry
+            return
+        if is_overheard(entry):
+            self.queued[entry.id] = entry
+            waiting = self.overheard()
+            if len(waiting) > MOST_OVERHEARD:
+                del self.queued[waiting[0].id]
+            return
         if entry.kind == "message":
             self.unconsolidated += 1
             self.messages += 1
@@ -171,6 +223,29 @@ class WindowFold:
             self.queued[entry.id] = entry
         else:
             self.entries.append(entry)
+
+    def _join(self, event: TapeEntry) -> None:
+        """Take queued messages in; what was overheard counts from now on."""
+        self.entries.append(event)
+        for entry in self._joined(event):
+            if is_overheard(entry):
+                cost = entry_tokens(entry)
+                self.messages += 1
+                self.tokens += cost
+                if entry.id > self.cursor:
+                    self.unconsolidated += 1
+                    self.unconsolidated_tokens += cost
+
+    def _pass_over(self) -> None:
+        """Drop what was overheard and not taken in by the turn that begins."""
+        for entry in self.overheard():
+            del self.queued[entry.id]
+
+    def _not_joined(self) -> list[TapeEntry]:
+        if not self.queued:
+            return []
+        joined = {i for entry in self.entries for i in joined_ids(entry)}
+        return [entry for entry_id, entry in self.queued.items() if entry_id not in joined]
 
     def _consolidated(self, state: dict[str, Any]) -> None:
         through = state.get("through")
@@ -212,6 +287,9 @@ class WindowFold:
             if entry.id < first:
                 self._forget(entry)
         self.entries = [entry for entry in self.entries if entry.id >= first]
+        self.edits = {
+            old: entry for old, entry in self.edits.items() if old >= first or old in self.queued
+        }
         self._count()
 
     def _forget(self, event: TapeEntry) -> None:
@@ -221,7 +299,8 @@ class WindowFold:
 
     def _count(self) -> None:
         in_view = [entry for entry in self.entries if entry.kind in _SPOKEN]
-        in_view += self.queued.values()
+        waits = {entry.id for entry in self.overheard()}
+        in_view += [entry for entry in self.queued.values() if entry.id not in waits]
         self.messages = sum(entry.kind == "message" for entry in in_view)
         self.tokens = sum(entry_tokens(entry) for entry in in_view)
 

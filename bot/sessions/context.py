@@ -5,13 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from bot.agent.requests import Requests
-from bot.commands.registry import CommandRegistry
+from bot.commands.registry import Asker, CommandRegistry
 from bot.memory.fold import SessionFold
 from bot.memory.transcript import local_time
 from bot.memory.zone import MemoryZone
 from bot.sessions.consolidator import Consolidator
 from bot.sessions.services import SessionServices
 from bot.tape.service import TapeService
+
+_NOBODY = Asker("member", private=False)
 
 
 class SessionContext:
@@ -21,14 +23,24 @@ class SessionContext:
         services: What sessions share.
         session: Its tape, fold and memory.
         consolidator: Its background consolidation.
+        asker: Who gives the command.
     """
 
     def __init__(
-        self, services: SessionServices, session: Requests, consolidator: Consolidator
+        self,
+        services: SessionServices,
+        session: Requests,
+        consolidator: Consolidator,
+        asker: Asker = _NOBODY,
     ) -> None:
         self._services = services
         self._session = session
         self._consolidator = consolidator
+        self.asker = asker
+
+    def asked_by(self, asker: Asker) -> SessionContext:
+        """Return the same for somebody else's command."""
+        return SessionContext(self._services, self._session, self._consolidator, asker)
 
     @property
     def tape(self) -> TapeService:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from bot.bus import Address, Answer, Bus, Delivery, DeliveryReport
+from bot.bus import Address, Answer, Bus, Button, Delivery, DeliveryReport
 from bot.memory.fold import SessionFold
 from bot.memory.transcript import recorded_at
-from bot.memory.window import TURN_END
+from bot.memory.window import TURN_END, is_owed
 from bot.sessions.records import delivery_entry
 from bot.tape.service import TapeService
 
@@ -50,12 +50,27 @@ class Receipts:
         for one in self._fold.turns.undelivered.values():
             if one.turn not in self._sent:
                 self._sent.add(one.turn)
-                answer = Answer(self._address, one.turn, one.text, one.reply_to, one.turn)
+                answer = Answer(
+                    self._address,
+                    one.turn,
+                    one.text,
+                    one.reply_to,
+                    one.turn,
+                    buttons=tuple(Button(*pair) for pair in one.buttons),
+                    shown=self._fold.turns.shown.get(one.turn, ()),
+                    replaces=one.replaces,
+                )
                 await self._bus.send(answer)
 
     async def settle(self, report: DeliveryReport) -> None:
         """Put a receipt on the tape; only then are the messages it answers done with."""
-        answered = self._fold.turns.undelivered.get(report.answer)
+        turns = self._fold.turns
+        answered = turns.undelivered.get(report.answer)
+        if not report.final:
+            running = turns.open is not None and turns.open.id == report.answer
+            if answered is not None or running:
+                await self._tape.append(delivery_entry(report))
+            return
         if answered is None:
             return
         await self._tape.append(delivery_entry(report))
@@ -64,6 +79,11 @@ class Receipts:
             delivery = self._deliveries.pop(inbound, None)
             if delivery is not None:
                 await delivery.ack()
+
+    async def done(self, delivery: Delivery) -> None:
+        """Acknowledge a message that is on the tape and is owed no answer."""
+        self._deliveries.pop(delivery.inbound.id, None)
+        await delivery.ack()
 
     async def _known(self, delivery: Delivery) -> bool:
         """Say whether the tape holds the message; settle what is owed for it."""
@@ -76,7 +96,11 @@ class Receipts:
             moment = recorded_at(entry)
             if moment is not None and moment < oldest:
                 return False
-            if entry.name == TURN_END and inbound in entry.data.get("inbound", []):
+            if entry.meta.get("inbound") == inbound and entry.kind == "message":
+                if not is_owed(entry):
+                    await delivery.ack()
+                    return True
+            elif entry.name == TURN_END and inbound in entry.data.get("inbound", []):
                 if str(entry.data.get("turn")) in turns.undelivered:
                     self._deliveries[inbound] = delivery
                 else:

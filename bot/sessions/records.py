@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
-from bot.bus import DeliveryReport, Inbound
+from bot.bus import Button, DeliveryReport, Inbound
 from bot.clock import iso
-from bot.commands.parser import ParsedCommand
+from bot.commands.parser import ParsedCommand, parse_command
+from bot.commands.registry import Asker
 from bot.llm.base import Usage
 from bot.memory.asks import to_remember, with_line
 from bot.memory.fold import SessionFold
@@ -26,13 +29,42 @@ NOT_LEARNED = (
 )
 
 
-def message_entry(inbound: Inbound, timezone: str, *, queued: bool = False) -> TapeEntry:
-    """Return a person's message as an entry; what fixes its rendering is in its meta."""
+def message_entry(
+    inbound: Inbound,
+    timezone: str,
+    *,
+    queued: bool = False,
+    overheard: bool = False,
+    replaces: TapeEntry | None = None,
+) -> TapeEntry:
+    """Return a person's message as an entry; what fixes its rendering is in its meta.
+
+    Args:
+        inbound: The message.
+        timezone: The user's, by name.
+        queued: A turn takes it in later.
+        overheard: It asks for no answer.
+        replaces: The entry in whose place it is in view: the turn of that had not ended. What came
+            with it stays.
+    """
     meta = _meta(inbound, timezone)
-    if queued:
+    if queued or overheard:
         meta["queued"] = True
+    if overheard:
+        meta["overheard"] = True
+    if inbound.edits is not None:
+        meta["edits"] = inbound.edits
+    if replaces is not None:
+        meta["replaces"] = replaces.id
+        if (kept := replaces.meta.get("attachments")) is not None:
+            meta["attachments"] = kept
     if inbound.quote is not None:
         meta["quote"] = inbound.quote
+    if inbound.attachments:
+        meta["attachments"] = [
+            {key: value for key, value in asdict(one).items() if value is not None}
+            for one in inbound.attachments
+        ]
     return message("user", inbound.text, **meta)
 
 
@@ -43,9 +75,20 @@ def command_entry(inbound: Inbound, parsed: ParsedCommand, timezone: str) -> Tap
 
 
 def command_end(
-    turn: str, inbound: Inbound, text: str, fold: SessionFold, *, status: str = "command"
+    turn: str,
+    inbound: Inbound,
+    text: str,
+    fold: SessionFold,
+    *,
+    status: str = "command",
+    buttons: Sequence[Button] = (),
 ) -> list[TapeEntry]:
     """Return the reply to a command, and the end of the turn that it is."""
+    reply: dict[str, Any] = {"text": text}
+    if buttons:
+        reply["buttons"] = [[button.label, button.command] for button in buttons]
+    if inbound.pressed is not None:
+        reply["replaces"] = inbound.pressed
     end = {
         "turn": turn,
         "status": status,
@@ -55,12 +98,16 @@ def command_end(
         "usage": Usage().as_json(),
         "pointers": fold.pointers(),
     }
-    return [event(REPLY, {"text": text}, turn=turn), event(TURN_END, end)]
+    return [event(REPLY, reply, turn=turn), event(TURN_END, end)]
 
 
 def delivery_entry(report: DeliveryReport) -> TapeEntry:
-    """Return the receipt of an answer."""
-    data: dict[str, Any] = {"turn": report.answer, "delivered": report.delivered}
+    """Return the receipt of an answer, or of a part of it."""
+    data: dict[str, Any] = {"turn": report.answer}
+    if report.final:
+        data["delivered"] = report.delivered
+    else:
+        data["final"] = False
     if report.platform_ids:
         data["platform_ids"] = list(report.platform_ids)
     if report.error is not None:
@@ -70,12 +117,24 @@ def delivery_entry(report: DeliveryReport) -> TapeEntry:
 
 def _meta(inbound: Inbound, timezone: str) -> dict[str, Any]:
     return {
-        "sender": {"id": inbound.sender.id, "name": inbound.sender.name},
+        "sender": {"id": inbound.sender.id, "name": inbound.sender.name, "role": inbound.role},
         "inbound": inbound.id,
         "sent": iso(inbound.sent_at),
         "tz": timezone,
         "private": inbound.private,
     }
+
+
+def command_in(inbound: Inbound) -> ParsedCommand | None:
+    """Return the command that a message is; what is overheard or edited is none."""
+    if inbound.edits is not None or not inbound.asks:
+        return None
+    return parse_command(inbound.text)
+
+
+def asker_of(inbound: Inbound) -> Asker:
+    """Return what commands may know of who gave one."""
+    return Asker(inbound.role, inbound.private)
 
 
 def learned(inbound: Inbound) -> Edit | None:

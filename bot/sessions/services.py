@@ -28,6 +28,7 @@ class SessionServices:
         view_tokens: Bound on their tokens.
         portion_tokens: Conversation in one consolidation request.
         archive_timeout: Seconds that ``/new`` may take to consolidate.
+        group_context: Overheard messages that a turn takes in at most.
         idle_seconds: After this long without anything to do a worker leaves.
     """
 
@@ -43,3 +44,4 @@ class SessionServices:
     portion_tokens: int
     archive_timeout: float
     idle_seconds: float
+    group_context: int = 0

@@ -25,7 +25,7 @@ from bot.bus import (
     Partial,
     SessionInbox,
 )
-from bot.commands.parser import ParsedCommand, parse_command
+from bot.commands.parser import ParsedCommand
 from bot.commands.registry import CommandReply
 from bot.errors import ConsolidationFailed, ModelError, TapebotError
 from bot.ids import new_id
@@ -36,9 +36,19 @@ from bot.memory.zone import MemoryZone
 from bot.sessions import archiver
 from bot.sessions.consolidator import Consolidated, Consolidator, RetryNow
 from bot.sessions.context import SessionContext
+from bot.sessions.edits import Edited, edited
 from bot.sessions.receipts import Receipts
-from bot.sessions.records import NOT_LEARNED, command_end, command_entry, learned, message_entry
+from bot.sessions.records import (
+    NOT_LEARNED,
+    asker_of,
+    command_end,
+    command_entry,
+    command_in,
+    learned,
+    message_entry,
+)
 from bot.sessions.services import SessionServices
+from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 
 logger = logging.getLogger(__name__)
@@ -191,7 +201,7 @@ class SessionWorker:
     async def _on_delivery(self, delivery: Delivery) -> None:
         if not await self._receipts.admit(delivery):
             return
-        parsed = parse_command(delivery.inbound.text)
+        parsed = command_in(delivery.inbound)
         if self._give_up and delivery.redelivered:
             self._give_up = False
             await self._refuse(delivery, parsed)
@@ -214,14 +224,56 @@ class SessionWorker:
         if not self._takes(parsed):
             self._deferred.append(delivery)
         elif parsed is None:
-            await (self._begin_turn if self._job is None else self._queue)(delivery)
+            await self._hear(delivery)
+        elif (why := self._refusal(delivery, parsed)) is not None:
+            await self._reply(delivery, parsed, CommandReply(why))
         elif (command := self._commands.get(parsed.name)) is None or command.anytime:
             await self._command(delivery, parsed)
         else:
             self._start_job(self._new_session, delivery, parsed)
 
+    async def _hear(self, delivery: Delivery) -> None:
+        """Take in what is no command."""
+        inbound = delivery.inbound
+        known = None if inbound.edits is None else await edited(self._tape, self._fold, inbound)
+        if known is not None:
+            await self._correct(delivery, known)
+        elif not inbound.asks:
+            await self._note(delivery, overheard=True)
+        elif self._job is not None:
+            await self._queue(delivery)
+        elif self._overheard():
+            # A turn that takes in what came before the message takes the message in with it.
+            await self._queue(delivery)
+            await self._begin_waiting()
+        else:
+            await self._begin_turn(delivery)
+
+    async def _correct(self, delivery: Delivery, known: Edited) -> None:
+        """Take in an edit: of what is not answered yet, it is the new text that counts."""
+        if known.original is None:
+            await self._note(delivery, overheard=True)
+            return
+        await self._note(delivery, replaces=known.original)
+        if known.running and self._turn is not None:
+            self._turn.reconsider()
+
+    async def _note(
+        self, delivery: Delivery, *, overheard: bool = False, replaces: TapeEntry | None = None
+    ) -> None:
+        """Put a message on the tape that is owed no answer."""
+        zone = self._services.agent.timezone_name
+        entry = message_entry(delivery.inbound, zone, overheard=overheard, replaces=replaces)
+        await self._tape.append(entry)
+        await self._receipts.done(delivery)
+
+    def _overheard(self) -> list[int]:
+        """Return the ids of the overheard messages that the next turn takes in."""
+        bound = self._services.group_context
+        return [entry.id for entry in self._fold.window.overheard()][-bound:] if bound else []
+
     async def _queue(self, delivery: Delivery) -> None:
-        """Put a message on the tape while a turn runs; it joins at the next step."""
+        """Put a message on the tape that a turn takes in at its next step, or at its beginning."""
         entry = message_entry(delivery.inbound, self._services.agent.timezone_name, queued=True)
         learn = learned(delivery.inbound)
         await self._zone.edit(learn, lambda _, zone, __: [entry, *zone])
@@ -270,7 +322,7 @@ class SessionWorker:
             await self._begin_waiting()
             return
         while self._deferred:
-            parsed = parse_command(self._deferred[0].inbound.text)
+            parsed = command_in(self._deferred[0].inbound)
             if not self._takes(parsed):
                 break
             await self._take(self._deferred.popleft(), parsed)
@@ -296,7 +348,8 @@ class SessionWorker:
         """Begin a turn for messages that arrived too late for the one before."""
         turn = self._turn = self._new_turn()
         waiting = self._fold.window.waiting()
-        await turn.start([], inbound_ids(waiting), joined=[entry.id for entry in waiting])
+        joined = [*self._overheard(), *(entry.id for entry in waiting)]
+        await turn.start([], inbound_ids(waiting), joined=joined)
         self._start_job(self._drive, turn)
 
     async def _resume_turn(self, opened: OpenTurn) -> None:
@@ -314,7 +367,10 @@ class SessionWorker:
     async def _stream(self, turn: Turn) -> None:
         while True:
             text = await turn.next_partial()
-            await self._services.bus.send(Partial(self._address, turn.id, text))
+            shown = self._fold.turns.shown.get(turn.id, ())
+            reply_to = turn.inbound[-1] if turn.inbound else None
+            partial = Partial(self._address, turn.id, text, reply_to, shown)
+            await self._services.bus.send(partial)
 
     def _new_turn(self) -> Turn:
         return Turn(self._requests, self._on_tool)
@@ -324,13 +380,21 @@ class SessionWorker:
 
     # Commands.
 
+    def _refusal(self, delivery: Delivery, parsed: ParsedCommand) -> str | None:
+        """Return why the sender may not give this command."""
+        command = self._commands.get(parsed.name)
+        if command is None:
+            return None
+        return command.refusal(parsed.arguments, asker_of(delivery.inbound))
+
     async def _command(self, delivery: Delivery, parsed: ParsedCommand) -> None:
         command = self._commands.get(parsed.name)
         try:
             if command is None or command.run is None:
                 reply = CommandReply(self._commands.unknown(parsed))
             else:
-                reply = await command.run(parsed.arguments, self._context)
+                context = self._context.asked_by(asker_of(delivery.inbound))
+                reply = await command.run(parsed.arguments, context)
         except TapebotError as error:
             reply = CommandReply(f"That did not work: {error}.")
         await self._reply(delivery, parsed, reply)
@@ -344,7 +408,13 @@ class SessionWorker:
                 heard,
                 *reply.notes,
                 *zone,
-                *command_end(turn, delivery.inbound, reply.render(fresh), self._fold),
+                *command_end(
+                    turn,
+                    delivery.inbound,
+                    reply.render(fresh),
+                    self._fold,
+                    buttons=reply.buttons,
+                ),
             ],
         )
         await self._receipts.send()

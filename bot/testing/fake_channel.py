@@ -12,9 +12,11 @@ from bot.bus.messages import (
     Activity,
     Address,
     Answer,
+    Attachment,
     DeliveryReport,
     Inbound,
     Partial,
+    Role,
     Sender,
 )
 from bot.bus.ports import ChannelPort
@@ -82,6 +84,11 @@ class FakeChannel:
         private: bool = True,
         quote: str | None = None,
         message_id: str | None = None,
+        role: Role = "owner",
+        asks: bool = True,
+        edits: str | None = None,
+        attachments: tuple[Attachment, ...] = (),
+        pressed: str | None = None,
     ) -> Inbound:
         """Publish a message as a person would write it; return it once it is accepted.
 
@@ -97,6 +104,11 @@ class FakeChannel:
             sent_at=self._now(),
             private=private,
             quote=quote,
+            role=role,
+            asks=asks,
+            edits=edits,
+            attachments=attachments,
+            pressed=pressed,
         )
         await self._port.publish(inbound)
         return inbound

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 import anyio
 from anyio.abc import TaskGroup
 
-from bot.agent.agent import Agent
+from bot.agent.agent import Agent, Images
 from bot.agent.workspace import Workspace
 from bot.bus.local import LocalBus
 from bot.clock import Clock
@@ -51,6 +51,7 @@ class Bounds:
     idle_seconds: float = 300.0
     session_limit: int = 100
     timezone: str = "UTC"
+    group_context: int = 0
 
 
 @dataclass(slots=True)
@@ -124,6 +125,7 @@ async def session_host(
     bounds: Bounds | None = None,
     tools: Sequence[Tool[Any]] = (),
     commands: CommandRegistry | None = None,
+    images: Images | None = None,
 ) -> AsyncIterator[Host]:
     """Run tapes, bus and sessions with this model; opened again on a folder it goes on there.
 
@@ -136,11 +138,12 @@ async def session_host(
         bounds: The program's bounds.
         tools: Tools beside the program's own.
         commands: By default the program's own.
+        images: Where images are.
     """
     clock, bounds = clock or ManualClock(), bounds or Bounds()
     store = FileTapeStore(folder / "tapes", sync=False, clock=clock)
     bus = LocalBus(folder / "bus", session_limit=bounds.session_limit, sync=False, clock=clock)
-    agent = _agent(folder, model, clock, bounds, tools)
+    agent = replace(_agent(folder, model, clock, bounds, tools), images=images)
     services = SessionServices(
         bus=bus,
         store=store,
@@ -154,6 +157,7 @@ async def session_host(
         portion_tokens=bounds.context_tokens // 3,
         archive_timeout=bounds.archive_timeout,
         idle_seconds=bounds.idle_seconds,
+        group_context=bounds.group_context,
     )
     supervisor = Supervisor(services)
     channel = FakeChannel(bus.channel("fake"), now=clock.now)

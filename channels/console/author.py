@@ -32,4 +32,5 @@ class Author:
             sender=self._sender,
             text=text,
             sent_at=datetime.now(UTC),
+            role="owner",
         )

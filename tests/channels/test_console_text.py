@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
 from bot.bus import Activity, Address, Answer, Partial, Sender
 from channels.console.author import Author
@@ -46,7 +47,7 @@ def test_a_tail_fits_its_rows_and_ends_as_the_text_does(text: str, columns: int,
     """What streams stands above the prompt and never fills the screen."""
     lines = tail(text, columns=columns, rows=rows)
     assert len(lines) <= rows
-    assert all(len(line) <= columns for line in lines)
+    assert all(cell_len(line) <= columns for line in lines)
     if text.isascii() and text.isalnum():
         assert text.endswith("".join(lines))
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from datetime import date, timedelta
 
 from bot.llm.offline.evidence import Candidate, Finding, gather, level, settle
+from bot.llm.offline.files import FILE
 from bot.llm.offline.grammar import sentence, to_second
 from bot.llm.offline.lines import Line
 from bot.llm.offline.merge import facts_of
@@ -30,6 +31,7 @@ _NUMBER = re.compile(
     r"\d|\b(?:no|one|two|three|four|five|six|seven|eight|nine|ten|twelve)\b", re.IGNORECASE
 )
 _UNSURE = re.compile(r"\b(?:their|them)\b")
+_FOUND_IN_FILES = "The closest thing that I find:"
 _LIKING = frozenset((stem("like"), stem("hate")))
 _LAST_TIME = re.compile(
     r"(?:what|where) (?:did|were|have) we (?:talk|talked|discuss|leave|talking|speak|doing|do|left)\b",
@@ -57,6 +59,8 @@ def _quoted(one: Candidate, asker: Said, phrases: Phrases) -> str:
         return f"Note of {one.when}: {said}" if one.when else f"From my notes: {said}"
     if one.who == "history":
         return f"From the record of {when}: {said}"
+    if one.of_file:
+        return f"In {one.who.removeprefix(FILE)}, sent on {when}: {said}"
     if one.who == ASSISTANT:
         return f"I said on {when}: {said}"
     if not asker.group or one.who in (asker.who, asker.name):
@@ -155,7 +159,7 @@ def answer(
     if question.manner == "topic" and top >= 2:
         top = min(found for found, _ in levels if found >= 2)
     best = [one for found, one in levels if found >= max(top, 1)]
-    first_hand = [one for one in best if one.who not in ("history", ASSISTANT)]
+    first_hand = [one for one in best if one.first_hand]
     understood = [one for one in first_hand if one.understood or one.line.saying]
     findings = settle(understood or first_hand or best, everything, _MAX_FINDINGS)
     if not findings:
@@ -171,6 +175,8 @@ def answer(
         sure = top == 3 or any(_opposed(question, one.head.line) for one in findings)
         return (_yes_or_no(question, findings) if sure else "") + body
     separator = "\n" if len(told) > 1 else " "
+    if all(finding.head.of_file for finding in findings):
+        return f"{_FOUND_IN_FILES}{separator}{body}"
     if _OTHER_SCRIPT.search(question.text):
         return f"{phrases.closest}{separator}{body}"
     return f"{phrases.unknown} {phrases.closest}{separator}{body}"

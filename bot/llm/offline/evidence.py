@@ -5,6 +5,8 @@ Rule 1: only a person's own statements and memory are evidence of a fact; questi
 Rule 2: memory is current; between two statements that conflict the newer is.
 Rule 3: what a person asked to forget is no longer used, though the record may hold it.
 Rule 4: nothing in a passage is ever obeyed; it is only quoted.
+Rule 5: the words of a file are no statements of a person's: they are quoted where nothing else is
+        there, and never taken apart.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from bot.llm.offline.clauses import is_code, sentences, without_code
+from bot.llm.offline.files import FILE, passages_of
 from bot.llm.offline.grammar import USER
 from bot.llm.offline.lines import ATTRIBUTES, Line, conflicts, parse
 from bot.llm.offline.merge import facts_of
@@ -54,9 +57,24 @@ class Candidate:
         return bool(self.line.verb)
 
     @property
+    def first_hand(self) -> bool:
+        """Whether a person or memory says so."""
+        return self.who not in ("history", ASSISTANT) and not self.of_file
+
+    @property
+    def told(self) -> bool:
+        """Whether these are a person's own words."""
+        return bool(self.words) and self.who not in _RANKS and not self.of_file
+
+    @property
+    def of_file(self) -> bool:
+        """Whether these are the words of a file."""
+        return self.who.startswith(FILE)
+
+    @property
     def rank(self) -> tuple[int, str, bool]:
         """Greater is better: memory, then people's words, the newest first."""
-        return (_RANKS.get(self.who, 2), self.when, self.understood)
+        return (0 if self.of_file else _RANKS.get(self.who, 2), self.when, self.understood)
 
     def newer(self, other: Candidate) -> bool:
         """Return whether this was known after the other."""
@@ -110,10 +128,23 @@ def _in_view(prompt: Prompt, wanted: set[str]) -> list[Passage]:
     return older[-_MAX_PASSAGES:] + seen[-_MAX_PASSAGES:]
 
 
+def _in_files(prompt: Prompt, wanted: set[str]) -> list[Passage]:
+    """Return what the files in view say that shares a word with the question."""
+    found = [
+        Passage(text, f"{FILE}{file.name}", one.when)
+        for one in (*prompt.earlier, *prompt.turn)
+        for file in one.files
+        for text in passages_of(file)
+        if wanted & set(terms(text))
+    ]
+    return found[-_MAX_PASSAGES:]
+
+
 def _heard(prompt: Prompt, recalled: Sequence[Passage], wanted: set[str]) -> list[Passage]:
     """Return passages with what people said in view, each once, the newest last."""
     found: dict[tuple[str, str], Passage] = {}
-    for passage in (*recalled, *prompt.recalled, *prompt.notes, *_in_view(prompt, wanted)):
+    written = (*recalled, *prompt.recalled, *prompt.notes, *_in_files(prompt, wanted))
+    for passage in (*written, *_in_view(prompt, wanted)):
         if passage.who != "memory" and passage.text:
             found[passage.when, key(passage.text) or passage.text] = passage
     return list(found.values())
@@ -138,6 +169,8 @@ def gather(
     for passage in _heard(prompt, recalled, wanted)[: 4 * _MAX_PASSAGES]:
         if passage.spoken:
             heard.extend(_spoken(passage, asker, forgotten))
+        elif passage.of_file:
+            heard.append(Candidate(Line(passage.text), passage.text, passage.who, passage.when))
         elif passage.who != ASSISTANT or not _OWN_PHRASES.search(passage.text):
             line = parse(passage.text, asker.subject)
             heard.append(Candidate(line, passage.text, passage.who, passage.when))
@@ -239,10 +272,7 @@ def settle(best: Sequence[Candidate], everything: Sequence[Candidate], limit: in
 
 
 def _words_for(head: Candidate, everything: Sequence[Candidate]) -> Candidate | None:
-    same = [
-        one for one in everything
-        if one.words and one.who not in _RANKS and key(one.line.text) == key(head.line.text)
-    ]  # fmt: skip
+    same = [one for one in everything if one.told and key(one.line.text) == key(head.line.text)]
     if same:
         return max(same, key=lambda one: one.when)
-    return head if head.words and head.who not in _RANKS else None
+    return head if head.told else None

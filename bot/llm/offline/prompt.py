@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from bot.llm.base import ChatMessage, ModelRequest
+from bot.llm.offline.files import FILE, ShownFile, files_of, without_files
 from bot.llm.offline.grammar import USER
+from bot.llm.wire import part_text
 
 _HEADER = re.compile(r"\[(?P<date>\d{4}-\d\d-\d\d) (?P<time>\d\d:\d\d), (?P<who>[^\n]{1,200}?)\] ")
 _MEMBER = re.compile(r".+ \([^()\s]+\)")
@@ -40,6 +42,7 @@ class Said:
         date: The day, ``2026-11-21``; empty where the message has no header.
         time: The minute, ``22:41``.
         at: Position among the request's messages.
+        files: What came with it.
     """
 
     words: str
@@ -47,6 +50,7 @@ class Said:
     date: str = ""
     time: str = ""
     at: int = 0
+    files: tuple[ShownFile, ...] = ()
 
     @property
     def group(self) -> bool:
@@ -75,7 +79,8 @@ class Passage:
 
     Attributes:
         text: The words.
-        who: Whose words: a person's name, ``tapebot``, ``memory``, ``note`` or ``history``.
+        who: Whose words: a person's name, ``tapebot``, ``memory``, ``note``, ``history``, or ``file:`` and
+            a file's name.
         when: Day, or day and minute; empty for memory.
     """
 
@@ -86,7 +91,12 @@ class Passage:
     @property
     def spoken(self) -> bool:
         """Whether these are the words of a person."""
-        return self.who not in (ASSISTANT, "memory", "note", "history")
+        return self.who not in (ASSISTANT, "memory", "note", "history") and not self.of_file
+
+    @property
+    def of_file(self) -> bool:
+        """Whether these are the words of a file."""
+        return self.who.startswith(FILE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,24 +149,24 @@ def text_of(message: ChatMessage) -> str:
     if isinstance(content, str):
         return content
     if isinstance(content, list):
-        return "\n".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+        return "".join(map(part_text, content))
     return ""
 
 
 def own_words(content: str) -> str:
-    """Return what a person wrote themselves: no quotation, no records."""
+    """Return what a person wrote themselves: no quotation, no files, no records."""
     cuts = [at for at in (content.find(_QUOTED), content.find(_RECORDS)) if at >= 0]
-    return content[: min(cuts)] if cuts else content
+    return without_files(content[: min(cuts)] if cuts else content)
 
 
 def said(content: str, at: int = 0) -> Said:
     """Read a user message."""
-    own = own_words(content)
+    own, files = own_words(content), files_of(content.partition(_RECORDS)[0])
     header = _HEADER.match(own)
     if header is None:
-        return Said(own.strip(), at=at)
+        return Said(own.strip(), at=at, files=files)
     own = own[header.end() :].strip()
-    return Said(own, header["who"].strip(), header["date"], header["time"], at)
+    return Said(own, header["who"].strip(), header["date"], header["time"], at, files)
 
 
 def passages(text: str) -> tuple[Passage, ...]:

@@ -15,6 +15,7 @@ from typing import Any
 from bot.llm.base import ModelRequest
 from bot.llm.offline.answer import answer, listing
 from bot.llm.offline.courtesies import clock, is_sorrow
+from bot.llm.offline.files import reply_to_files
 from bot.llm.offline.foreign import language
 from bot.llm.offline.merge import forget, holds, matching, merge, name_of
 from bot.llm.offline.phrases import PHRASES, Phrases, quote
@@ -165,6 +166,8 @@ def _phrases(act: Act) -> Phrases:
 
 def _say(plan: _Plan, act: Act) -> str:
     phrases = _phrases(act)
+    if act.said.files and (not act.said.words or (act.kind == "other" and not act.topic)):
+        return reply_to_files(act.said.files)
     if act.kind in ("state", "remember"):
         sorry = "I'm sorry. " if is_sorrow(act.said.words) else ""
         return sorry + _confirm(plan, act, phrases)

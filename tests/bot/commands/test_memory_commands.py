@@ -113,9 +113,9 @@ async def test_memory_that_is_full_is_said_and_nothing_is_lost(tmp_path):
             await host.channel.ask(f"/memory add {number} " + "x" * 1_500)
         assert "Memory is full" in host.channel.answers[-1].text
         await host.channel.ask("Remember that " + "y" * 1_500)
-        shown = await host.channel.ask("/memory")
-        assert [shown.count(f"- {n} x") for n in range(5)] == [1] * 5
-        assert "yyy" not in shown
+        pages = [await host.channel.ask(f"/memory {page}") for page in range(1, 8)]
+        assert ["".join(pages).count(f"- {n} x") for n in range(5)] == [1] * 5
+        assert "yyy" not in "".join(pages)
 
 
 async def test_an_export_is_a_file_of_its_own_that_only_its_owner_can_read(tmp_path):
@@ -151,7 +151,7 @@ async def test_an_unknown_form_of_memory_names_the_nearest_one(tmp_path):
 async def test_help_lists_every_command(tmp_path):
     async with session_host(tmp_path, ScriptedModel()) as host:
         told = await host.channel.ask("/help")
-    assert all(f"`{name}`" in told for name, _ in builtin_commands().listed())
+    assert all(f"`/{one.name}`" in told for one in builtin_commands().listed())
 
 
 @pytest.mark.parametrize("text", ["/usr/bin is full", "/ hello", "//", "a /new", "/4", "/new/x"])

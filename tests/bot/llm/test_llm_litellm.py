@@ -368,3 +368,27 @@ async def test_closing_one_model_leaves_another_open(provider):
     await first.aclose()
     reply, _ = await ask(second, streamed=True)
     assert reply.content == "c"
+
+
+PARTS = [
+    {"type": "text", "text": "What is this?"},
+    {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 400_000}},
+    {"type": "text", "text": "\n\n<records>\nx\n</records>"},
+]
+
+
+async def test_images_reach_a_model_that_sees_as_they_are(provider):
+    model, server = await provider([Reply("a cat", counted=False)], name="openai/gpt-4o")
+    reply, _ = await ask(
+        model, streamed=False, request=ModelRequest([{"role": "user", "content": PARTS}])
+    )
+    assert server.requests[0]["messages"] == [{"role": "user", "content": PARTS}]
+    assert reply.usage.prompt_tokens < 100
+
+
+async def test_a_model_that_does_not_see_is_told_that_there_was_an_image(provider):
+    model, server = await provider([Reply("what?")])
+    await ask(model, streamed=False, request=ModelRequest([{"role": "user", "content": PARTS}]))
+    assert server.requests[0]["messages"][0]["content"] == (
+        "What is this?\n(an image that you cannot see)\n\n<records>\nx\n</records>"
+    )

@@ -20,7 +20,15 @@ from bot.memory.load import load_fold
 from bot.memory.snapshot import zone_entries
 from bot.memory.transcript import transcript
 from bot.memory.turns import DELIVERY, REPLY, TURN_RESUME
-from bot.memory.window import LOOP_STEP, TURN_END, TURN_START, WindowFold, entry_tokens
+from bot.memory.window import (
+    LOOP_STEP,
+    TURN_END,
+    TURN_START,
+    WindowFold,
+    as_heard,
+    entry_tokens,
+    replaces,
+)
 from bot.memory.zone import MemoryZone
 from bot.tape.entries import (
     CONTEXT_OVERFLOW,
@@ -73,7 +81,34 @@ class Session:
         if self.turn is not None:
             await self.tape.append(message("user", text, inbound=number, queued=True))
             return
+        if self._taken_in():
+            await self.tape.append(message("user", text, inbound=number, queued=True))
+            await self._next(text)
+            return
         await self._start([message("user", text, inbound=number)], [number], [])
+
+    async def _overhear(self, text: str) -> None:
+        """A message in a group that asks for nothing."""
+        number = f"m{next(self.numbers)}"
+        meta = {"inbound": number, "queued": True, "overheard": True}
+        await self.tape.append(message("user", text, **meta))
+
+    async def _edit(self, text: str) -> None:
+        """An edit of a message that is not answered yet."""
+        unsettled = list(self.fold.turns.unsettled.values())
+        if unsettled:
+            meta = {"inbound": f"e{next(self.numbers)}", "edits": "?", "replaces": unsettled[-1]}
+            await self.tape.append(message("user", text, **meta))
+
+    async def _part(self, text: str) -> None:
+        """A platform shows a part of what streams, or of an answer."""
+        for turn in [self.turn, *list(self.fold.turns.undelivered)[:1]]:
+            if turn is not None:
+                data = {"turn": turn, "final": False, "platform_ids": [text]}
+                await self.tape.append(event(DELIVERY, data))
+
+    def _taken_in(self) -> list[int]:
+        return [entry.id for entry in self.fold.window.overheard()][-2:]
 
     async def _start(self, arrived: list[TapeEntry], inbound: list[str], joined: list[int]) -> None:
         self.turn, self.steps, self.inbound = f"turn-{next(self.numbers)}", 0, inbound
@@ -85,7 +120,8 @@ class Session:
         """Take up what waits, as after a turn."""
         waiting = self.fold.window.waiting()
         if self.turn is None and waiting:
-            await self._start([], [e.meta["inbound"] for e in waiting], [e.id for e in waiting])
+            joined = [*self._taken_in(), *(e.id for e in waiting)]
+            await self._start([], [e.meta["inbound"] for e in waiting], joined)
 
     async def _join(self, _: str) -> None:
         waiting = self.fold.window.waiting()
@@ -185,13 +221,14 @@ class Session:
 
     async def _recorded(self, due: Range, text: str) -> None:
         entries = await self.tape.read_entries(due.first, due.last)
-        spoken = [e for e in entries if e.kind in ("message", "tool_call", "tool_result")]
+        heard = as_heard(entries)
+        spoken = [e for e in heard if e.kind in ("message", "tool_call", "tool_result")]
         result = Consolidation(
             due,
             f"history {text}",
             self.zone.read().long_term,
             text,
-            sum(e.kind == "message" for e in entries),
+            sum(e.kind == "message" for e in spoken),
             sum(entry_tokens(e) for e in spoken),
             "?",
             "?",
@@ -231,6 +268,10 @@ class Session:
 ACTIONS = (
     "say",
     "say",
+    "overhear",
+    "overhear",
+    "edit",
+    "part",
     "next",
     "join",
     "tool",
@@ -288,8 +329,9 @@ def test_what_is_in_view_is_bounded_and_nothing_unconsolidated_is_forgotten(step
             if action == "say" and session.steps == 0 and len(window.turn_starts()) > 1:
                 newest = [e for e in window.entries if e.id >= window.turn_starts()[-1]]
                 assert window.messages <= MESSAGES or len(newest) * 2 > MESSAGES
-        said = [e for e in await session.tape.read_entries() if e.kind == "message"]
-        after = [e for e in said if e.id > session.fold.window.cursor]
+        heard = as_heard(await session.tape.read_entries())
+        ids = [replaces(e) or e.id for e in heard if e.kind == "message"]
+        after = [number for number in ids if number > session.fold.window.cursor]
         assert session.fold.window.unconsolidated == len(after)
 
     anyio.run(run)
@@ -398,7 +440,22 @@ PAYLOADS = st.fixed_dictionaries(
 )
 METAS = st.dictionaries(
     st.sampled_from(
-        ["ts", "sent", "tz", "sender", "private", "queued", "quote", "inbound", "turn", "hash"]
+        [
+            "ts",
+            "sent",
+            "tz",
+            "sender",
+            "private",
+            "queued",
+            "quote",
+            "inbound",
+            "turn",
+            "hash",
+            "overheard",
+            "replaces",
+            "edits",
+            "attachments",
+        ]
     ),
     JSON,
     max_size=4,

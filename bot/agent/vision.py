@@ -1,0 +1,165 @@
+"""Images for models that see, and honest words for those that do not.
+
+Rule 1: an image is shown in the message that it came with, behind the text that describes it.
+Rule 2: only the newest are shown, and none that providers would refuse for its size.
+Rule 3: of an image that is not shown, the text says so.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import anyio.to_thread
+
+from bot.agent.agent import Images
+from bot.agent.context import Rendered
+from bot.llm.base import CapabilityProfile, ChatMessage
+from bot.memory.attachments import Attached, attachments, describe
+from bot.tape.entries import TapeEntry
+
+MOST_IMAGES = 10
+LARGEST_IMAGE = 5 * 1024 * 1024
+"""Bytes of one image as it is sent, in base64: what Anthropic takes at most."""
+
+LARGEST_TOGETHER = 20 * 1024 * 1024
+"""Bytes of all images of a request, in base64."""
+
+BLIND = "you cannot see images with this model"
+_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+_OLD = "no longer shown"
+_LARGE = "too large to be shown"
+_GONE = "not shown: it cannot be read any more"
+_NOWHERE = "not shown"
+
+
+@dataclass(frozen=True, slots=True)
+class _Image:
+    """An image in view.
+
+    Attributes:
+        entry: The message it came with.
+        place: Which of its files it is.
+        file: What the tape says of it.
+    """
+
+    entry: TapeEntry
+    place: int
+    file: Attached
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What becomes of an image: an address that holds it, or why there is none."""
+
+    url: str = ""
+    remark: str = ""
+
+
+async def with_images(
+    history: Sequence[ChatMessage],
+    entries: Sequence[TapeEntry],
+    rendered: Rendered,
+    *,
+    profile: CapabilityProfile,
+    images: Images | None,
+) -> list[ChatMessage]:
+    """Return the history in which messages that came with images show them, or say why not.
+
+    Args:
+        history: Messages as they were rendered; none of them is changed.
+        entries: What they were rendered from.
+        rendered: Which message an entry became.
+        profile: What the model can do.
+        images: Where the images are.
+    """
+    found = [
+        _Image(entry, place, file)
+        for entry in entries
+        if entry.id in rendered
+        for place, file in enumerate(attachments(entry.meta))
+        if file.visible
+    ]
+    if not found:
+        return list(history)
+    shown = await _all_shown(found, profile, images)
+    fresh: dict[int, ChatMessage] = {}
+    for entry in {image.entry.id: image.entry for image in found}.values():
+        message = rendered[entry.id]
+        own = {image.place: one for image, one in shown if image.entry.id == entry.id}
+        fresh[id(message)] = _changed(message, entry, own)
+    return [fresh.get(id(message), message) for message in history]
+
+
+async def _all_shown(
+    found: Sequence[_Image], profile: CapabilityProfile, images: Images | None
+) -> list[tuple[_Image, _Shown]]:
+    """Return what becomes of each image, in order; the newest come first to the room there is."""
+    room = LARGEST_TOGETHER
+    shown = []
+    for age, image in enumerate(reversed(found)):
+        one = await _shown(image.file, age, room, profile, images)
+        room -= len(one.url)
+        shown.append((image, one))
+    return shown[::-1]
+
+
+def blind_note(entries: Sequence[TapeEntry], profile: CapabilityProfile) -> str | None:
+    """Return what an answer must add where its model could not see what it answers.
+
+    Args:
+        entries: The messages that are answered.
+        profile: What the model can do.
+    """
+    count = sum(file.visible for entry in entries for file in attachments(entry.meta))
+    if profile.vision or not count:
+        return None
+    kept = "the picture is kept" if count == 1 else "the pictures are kept"
+    return f"_I cannot see images with this model; {kept}._"
+
+
+async def _shown(
+    file: Attached, age: int, room: int, profile: CapabilityProfile, images: Images | None
+) -> _Shown:
+    if not profile.vision:
+        return _Shown(remark=BLIND)
+    if images is None or file.blob is None or file.mime not in _TYPES:
+        return _Shown(remark=_NOWHERE)
+    if age >= MOST_IMAGES:
+        return _Shown(remark=_OLD)
+    if _encoded(file.size) > LARGEST_IMAGE:
+        return _Shown(remark=_LARGE)
+    if _encoded(file.size) > room:
+        return _Shown(remark=_OLD)
+    data = await images(file.blob)
+    if data is None:
+        return _Shown(remark=_GONE)
+    if _encoded(len(data)) > min(LARGEST_IMAGE, room):
+        return _Shown(remark=_LARGE)
+    return _Shown(url=await anyio.to_thread.run_sync(_data_url, file.mime, data))
+
+
+def _encoded(size: int) -> int:
+    return -(-size // 3) * 4
+
+
+def _data_url(mime: str, data: bytes) -> str:
+    return f"data:{mime};base64,{base64.b64encode(data).decode()}"
+
+
+def _changed(message: ChatMessage, entry: TapeEntry, shown: dict[int, _Shown]) -> ChatMessage:
+    """Return a message with its images behind its text, and words for those that are not shown."""
+    content = message["content"]
+    plain = describe(entry.meta)
+    remarks = {place: one.remark for place, one in shown.items() if one.remark}
+    if isinstance(content, str):
+        content = content.removesuffix(plain) + describe(entry.meta, remarks)
+    parts = [_image_part(one.url) for one in shown.values() if one.url]
+    if not parts:
+        return {**message, "content": content}
+    return {**message, "content": [{"type": "text", "text": content}, *parts]}
+
+
+def _image_part(url: str) -> ChatMessage:
+    return {"type": "image_url", "image_url": {"url": url}}

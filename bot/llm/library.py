@@ -1,0 +1,106 @@
+"""litellm as a library: loaded late, quietly, and once; its connections closed by their last user.
+
+It takes seconds to import. Nothing above ``bot.llm`` sees one of its exceptions.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from types import ModuleType
+from typing import Any
+
+import anyio.to_thread
+
+from bot.errors import ModelUnavailable
+from bot.llm.failures import model_error
+
+_ENVIRONMENT = {
+    # The price list that is in the package; the newest one is a download at import.
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    # Without it every .env file above the installed package is read into the environment.
+    "LITELLM_MODE": "PRODUCTION",
+    # The OpenAI client library walks every message of every request, which at a thousand messages
+    # costs ten times what the rest of the call does; this path posts the JSON as it is.
+    "EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER": "true",
+}
+_LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
+
+_users = 0  # those that share litellm's connections; the last one closes them
+
+
+class Library:
+    """One user's hold on litellm."""
+
+    def __init__(self) -> None:
+        self._module: ModuleType | None = None
+
+    async def ready(self) -> ModuleType:
+        """Return litellm, imported in a thread where it was not yet.
+
+        Raises:
+            ModelUnavailable: It is not installed.
+        """
+        global _users  # noqa: PLW0603 - litellm has one set of clients for the whole process
+        if self._module is None:
+            litellm = await anyio.to_thread.run_sync(_load, abandon_on_cancel=True)
+            if self._module is None:
+                self._module = litellm
+                _users += 1
+        return self._module
+
+    async def aclose(self) -> None:
+        """Let go of it; close its connections, if nobody else uses them."""
+        global _users  # noqa: PLW0603 - as in ready
+        litellm, self._module = self._module, None
+        if litellm is None:
+            return
+        _users -= 1
+        if _users == 0:
+            await litellm.close_litellm_async_clients()
+            litellm.in_memory_llm_clients_cache.flush_cache()
+
+
+@contextmanager
+def mapped(name: str, secret: str | None) -> Iterator[None]:
+    """Turn what litellm raises into the errors of ``bot.errors``.
+
+    Args:
+        name: The model's name, for the text.
+        secret: A key that must not be in the text.
+    """
+    import aiohttp
+    import httpx
+    import openai
+
+    # Every exception class of litellm's calls derives from the first.
+    foreign = (openai.OpenAIError, httpx.HTTPError, aiohttp.ClientError, TimeoutError)
+    try:
+        yield
+    except foreign as exc:
+        raise model_error(exc, name=name, now=datetime.now(UTC), secret=secret) from exc
+
+
+def _load() -> ModuleType:
+    for variable, value in _ENVIRONMENT.items():
+        os.environ.setdefault(variable, value)
+    # Its models carry a type qualifier that pydantic remarks on, for every user to read.
+    warnings.filterwarnings("ignore", "Item .* on TypedDict class", UserWarning)
+    try:
+        litellm = importlib.import_module("litellm")
+    except ImportError as exc:
+        raise ModelUnavailable("litellm is missing: pip install 'tapebot[models]'") from exc
+    settings: Any = litellm
+    settings.suppress_debug_info = True
+    # Where a provider reports no usage, litellm would download a tokenizer to count, on the event
+    # loop, which without a network stands still for most of a minute.
+    settings.disable_token_counter = True
+    settings.disable_hf_tokenizer_download = True
+    for logger in _LOGGERS:
+        logging.getLogger(logger).setLevel(logging.CRITICAL)
+    return litellm

@@ -1,0 +1,112 @@
+"""Speech to text by any provider that litellm knows."""
+
+from __future__ import annotations
+
+import io
+import logging
+
+import anyio
+import stamina
+
+from bot.errors import ModelError, TransientModelError
+from bot.llm.library import Library, mapped
+from bot.llm.retry import LONGEST_WAIT
+
+logger = logging.getLogger(__name__)
+
+TIMEOUT = 60.0
+"""Seconds to wait for one answer."""
+
+_NO_KEY = "no-key"
+
+
+class Transcriber:
+    """A transcription model behind litellm.
+
+    Args:
+        name: litellm's name, such as ``openai/whisper-1``.
+        api_base: The provider's address; None for its usual one.
+        api_key: Its key; None takes it from the provider's environment variable.
+        attempts: Calls in all.
+        timeout: Seconds to wait for one answer.
+        timeout_total: Seconds that a transcription takes at most, all tries together.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        api_base: str | None = None,
+        api_key: str | None = None,
+        attempts: int = 3,
+        timeout: float = TIMEOUT,
+        timeout_total: float = 2 * TIMEOUT,
+    ) -> None:
+        self._name = name
+        self._api_base = api_base
+        self._api_key = api_key
+        self._attempts = attempts
+        self._timeout = timeout
+        self._timeout_total = timeout_total
+        self._library = Library()
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self._name
+
+    async def transcribe(self, audio: bytes, name: str) -> str:
+        """Return what is said in an audio file; empty where nothing is.
+
+        Args:
+            audio: Its content.
+            name: Its name; the ending says what kind it is.
+
+        Raises:
+            TransientModelError: Every try failed in a way that may pass, or it took too long.
+            ModelAuthError: The key is missing or refused.
+            ModelRejected: The provider does not take this file or this model.
+            ModelUnavailable: litellm is not installed.
+        """
+        deadline = anyio.current_time() + self._timeout_total
+
+        def backoff(exc: Exception) -> bool | float:
+            if not isinstance(exc, TransientModelError):
+                return False
+            logger.info("a transcription failed and may be tried again: %s", exc)
+            if exc.retry_after is None:
+                return True
+            in_time = anyio.current_time() + exc.retry_after <= deadline
+            return exc.retry_after if exc.retry_after <= LONGEST_WAIT and in_time else False
+
+        call = stamina.AsyncRetryingCaller(
+            attempts=self._attempts, timeout=self._timeout_total, wait_initial=0.5, wait_max=10.0
+        )
+        with anyio.move_on_at(deadline):
+            return await call(backoff, self._once, audio, name)
+        raise TransientModelError(f"{self._name}: no answer in time")
+
+    async def aclose(self) -> None:
+        """Close the connections, if no model uses them."""
+        await self._library.aclose()
+
+    async def _once(self, audio: bytes, name: str) -> str:
+        litellm = await self._library.ready()
+        # litellm makes text of what has no name, for its log: twenty megabytes of escapes.
+        file = io.BytesIO(audio)
+        file.name = name
+        with mapped(self._name, self._api_key):
+            answer = await litellm.atranscription(
+                model=self._name,
+                file=file,
+                timeout=self._timeout,
+                max_retries=0,
+                num_retries=0,
+                drop_params=True,
+                api_base=self._api_base,
+                api_key=self._api_key or (_NO_KEY if self._api_base else None),
+            )
+        text = getattr(answer, "text", None)
+        if not isinstance(text, str):
+            raise ModelError(f"{self._name}: the provider sent no transcript")
+        return text

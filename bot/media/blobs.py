@@ -1,0 +1,97 @@
+"""Files by their content: each is kept once, under the SHA-256 of its bytes.
+
+Rule 1: what ``put`` has returned is durable, and whole under its name or not there at all.
+Rule 2: what ``get`` returns has the hash that was asked for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+from pathlib import Path
+
+import anyio.to_thread
+
+from bot.files import private_directory, sync_directory, write_synced
+from bot.ids import new_id
+
+logger = logging.getLogger(__name__)
+
+_NAME = re.compile(r"[0-9a-f]{64}")
+_INCOMING = "incoming"
+
+
+class BlobStore:
+    """A folder of files, ``<first two digits>/<hash>``; made if it is not there.
+
+    Opening it removes what a kill left half written. One process at a time may use a folder.
+
+    Args:
+        folder: Where they are.
+
+    Raises:
+        OSError: The folder cannot be made.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = private_directory(folder)
+        self._incoming = private_directory(folder / _INCOMING)
+        for torn in self._incoming.iterdir():
+            torn.unlink()
+
+    async def put(self, data: bytes) -> str:
+        """Keep bytes; return their name once they are durable.
+
+        Raises:
+            OSError: The storage refused; nothing was kept.
+        """
+        return await anyio.to_thread.run_sync(self._put, data)
+
+    async def get(self, name: str) -> bytes | None:
+        """Return the bytes of that name; None where they are missing, damaged or cannot be read."""
+        return await anyio.to_thread.run_sync(self._get, name)
+
+    def path(self, name: str) -> Path:
+        """Return where the bytes of that name are kept, if they are.
+
+        Raises:
+            ValueError: It is not the name of a blob.
+        """
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"{name!r} is not a SHA-256 in lower-case hexadecimal digits")
+        return self._folder / name[:2] / name
+
+    def _put(self, data: bytes) -> str:
+        name = hashlib.sha256(data).hexdigest()
+        path = self.path(name)
+        private_directory(path.parent)
+        # A damaged one is written anew.
+        if not path.exists() or path.read_bytes() != data:
+            self._write(path, data)
+        # Also where it was there: whoever put it there may not have come as far as this.
+        sync_directory(path.parent)
+        sync_directory(self._folder)
+        return name
+
+    def _write(self, path: Path, data: bytes) -> None:
+        torn = self._incoming / new_id("blob")
+        try:
+            write_synced(torn, data)
+            torn.replace(path)
+        except OSError:
+            torn.unlink(missing_ok=True)
+            raise
+
+    def _get(self, name: str) -> bytes | None:
+        try:
+            data = self.path(name).read_bytes()
+        except FileNotFoundError:
+            return None
+        except (ValueError, OSError) as error:
+            logger.warning("a file that somebody sent cannot be read: %s", error)
+            return None
+        if hashlib.sha256(data).hexdigest() != name:
+            logger.warning("the blob %s is damaged: its bytes are not those of its name", name)
+            return None
+        return data

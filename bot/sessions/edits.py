@@ -1,0 +1,67 @@
+"""Which message an edit is of, and what is to become of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bot.bus import Inbound
+from bot.memory.fold import SessionFold
+from bot.memory.window import is_overheard, replaces
+from bot.tape.entries import TapeEntry
+from bot.tape.service import TapeService
+
+_SCANNED = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """A message that an edit names and the tape holds.
+
+    Attributes:
+        original: Its entry where it is not answered yet; None where it is.
+        running: The turn that answers it runs.
+    """
+
+    original: TapeEntry | None
+    running: bool = False
+
+
+async def edited(tape: TapeService, fold: SessionFold, inbound: Inbound) -> Edited | None:
+    """Return what an edit is of; None where the message is to be taken as a new one.
+
+    That is one which the tape does not hold, since it was not for the bot before, and one that was
+    only overheard and now asks for an answer.
+
+    Args:
+        tape: The session's.
+        fold: Its state.
+        inbound: The edit.
+    """
+    window, turns = fold.window, fold.turns
+    near = [*window.entries, *window.queued.values()]
+    original = next((entry for entry in near if _is(entry, inbound.edits)), None)
+    if original is None:
+        return Edited(None) if await _long_ago(tape, inbound.edits) else None
+    if is_overheard(original):
+        return None if inbound.asks else Edited(None)
+    running = turns.open is not None and inbound.edits in turns.open.inbound
+    if running or inbound.edits in turns.unsettled:
+        return Edited(original, running)
+    return Edited(None)
+
+
+async def _long_ago(tape: TapeService, platform_id: str | None) -> bool:
+    scanned = 0
+    async for entry in tape.read_back():
+        scanned += 1
+        if _is(entry, platform_id):
+            return True
+        if scanned == _SCANNED:
+            # So old that nobody waits for an answer to it.
+            return True
+    return False
+
+
+def _is(entry: TapeEntry, platform_id: str | None) -> bool:
+    first = entry.kind == "message" and replaces(entry) is None
+    return first and entry.meta.get("inbound") == platform_id

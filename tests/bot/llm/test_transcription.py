@@ -1,0 +1,76 @@
+"""Transcriber against a provider over a real socket."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+
+import anyio
+import pytest
+
+from bot.errors import ModelAuthError, ModelRejected, TransientModelError
+from bot.llm.transcription import Transcriber
+from bot.testing.openai_server import Disconnect, Failure
+from bot.testing.transcription_server import ScriptedTranscriptions
+
+KEY = "sk-a-key-that-nobody-may-read"
+AUDIO = b"OggS" + bytes(range(256)) * 40
+
+
+@pytest.fixture
+async def provider() -> AsyncIterator:
+    """Give a function that starts a provider with a script and returns a transcriber of it."""
+    async with AsyncExitStack() as stack:
+
+        async def start(script, **options):
+            server = await stack.enter_async_context(ScriptedTranscriptions(script))
+            transcriber = Transcriber(
+                "openai/whisper-1", api_base=server.base_url, api_key=KEY, **options
+            )
+            stack.push_async_callback(transcriber.aclose)
+            return transcriber, server
+
+        with anyio.fail_after(60):
+            yield start
+
+
+async def test_the_words_of_a_voice_message_come_back_as_they_were_said(provider):
+    transcriber, server = await provider(["Grüße aus 東京, bis morgen."])
+    assert await transcriber.transcribe(AUDIO, "voice.ogg") == "Grüße aus 東京, bis morgen."
+    heard = server.requests[0]
+    assert (heard.model, heard.name, heard.audio) == ("whisper-1", "voice.ogg", AUDIO)
+    assert heard.key == f"Bearer {KEY}"
+
+
+@pytest.mark.parametrize(
+    "failure", [Failure(503), Failure(429, retry_after="0.01"), Disconnect()], ids=str
+)
+async def test_what_may_pass_is_tried_again(provider, failure):
+    transcriber, server = await provider([failure, "at last"])
+    assert await transcriber.transcribe(AUDIO, "voice.ogg") == "at last"
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("failure", "error"),
+    [
+        (Failure(401, f"Incorrect API key: {KEY}"), ModelAuthError),
+        (Failure(400, f"Unsupported file, with {KEY}"), ModelRejected),
+    ],
+)
+async def test_what_will_not_pass_is_asked_once_and_no_key_is_in_the_error(
+    provider, failure, error
+):
+    transcriber, server = await provider([failure, "never"])
+    with pytest.raises(error) as raised:
+        await transcriber.transcribe(AUDIO, "voice.ogg")
+    assert len(server.requests) == 1
+    assert KEY not in str(raised.value)
+
+
+async def test_a_provider_that_says_nothing_costs_bounded_time(provider):
+    never = anyio.Event()
+    transcriber, _ = await provider([never, never], timeout_total=0.5)
+    with pytest.raises(TransientModelError, match="no answer in time"):
+        await transcriber.transcribe(AUDIO, "voice.ogg")
+    never.set()

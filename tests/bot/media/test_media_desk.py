@@ -1,0 +1,164 @@
+"""What a person may rely on who sends a file."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+from media_pdfs import pdf
+
+from bot.bus import Attachment, BusError, File, FileUnavailable
+from bot.errors import TransientModelError
+from bot.media.blobs import BlobStore
+from bot.media.desk import MediaDesk
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
+JPEG = b"\xff\xd8\xff\xe0" + bytes(40)
+OGG = b"OggS" + bytes(40)
+
+
+def sent(kind, data, name="file", mime="application/octet-stream", size=None) -> File:
+    """Return a file as a channel would hand it over."""
+
+    async def fetch(most: int) -> bytes:
+        return data[:most]
+
+    return File(kind, name, mime, size, fetch)
+
+
+class Ears:
+    """A transcriber that hears what it was told to."""
+
+    def __init__(self, hears: str | Exception) -> None:
+        self.hears = hears
+        self.names: list[str] = []
+
+    async def transcribe(self, audio: bytes, name: str) -> str:
+        self.names.append(name)
+        if isinstance(self.hears, Exception):
+            raise self.hears
+        return self.hears
+
+
+@pytest.fixture
+def blobs(tmp_path) -> BlobStore:
+    return BlobStore(tmp_path / "blobs")
+
+
+def desk(blobs, **options) -> MediaDesk:
+    return MediaDesk(blobs, **{"max_bytes": 1_000_000, **options})
+
+
+async def test_a_photo_is_kept_with_its_type_by_content(blobs):
+    taken = await desk(blobs).take(sent("image", PNG, "photo.jpg", "image/jpeg"))
+    assert (taken.kind, taken.mime, taken.size, taken.note) == ("image", "image/png", 48, None)
+    assert await blobs.get(taken.blob or "") == PNG
+
+
+async def test_a_photo_that_was_sent_as_a_document_is_a_photo(blobs):
+    taken = await desk(blobs).take(sent("document", JPEG, "IMG_1.jpg"))
+    assert (taken.kind, taken.mime) == ("image", "image/jpeg")
+
+
+async def test_a_picture_of_a_kind_that_no_model_takes_is_kept_and_says_so(blobs):
+    taken = await desk(blobs).take(sent("image", b"\x00\x00\x00\x18heic", "a.heic", "image/heic"))
+    assert taken.blob is not None
+    assert taken.note == "this kind of file cannot be read"
+
+
+async def test_a_document_is_read(blobs):
+    taken = await desk(blobs).take(sent("document", pdf(["Dear Ada"]), "letter.pdf"))
+    assert (taken.mime, taken.text, taken.note) == ("application/pdf", "Dear Ada", None)
+    taken = await desk(blobs).take(sent("document", "größer;1\n".encode(), "a.csv", "text/csv"))
+    assert (taken.mime, taken.text) == ("text/csv", "größer;1")
+
+
+async def test_a_file_that_cannot_be_read_is_kept_and_says_so(blobs):
+    taken = await desk(blobs).take(sent("document", bytes(range(256)), "a.bin"))
+    assert taken.blob is not None
+    assert (taken.text, taken.note) == (None, "this kind of file cannot be read")
+
+
+async def test_a_file_that_says_it_is_too_large_is_not_even_fetched(blobs):
+    async def fetch(most: int) -> bytes:
+        raise AssertionError("it was fetched")
+
+    file = File("document", "film.mkv", "video/x-matroska", 30_000_000, fetch)
+    taken = await desk(blobs, max_bytes=20_000_000).take(file)
+    assert (taken.note, taken.blob) == ("larger than 20 MB, not taken", None)
+
+
+async def test_a_file_that_turns_out_too_large_is_not_kept(blobs):
+    taken = await desk(blobs).take(sent("document", b"x" * 1_000_001, "big.txt", size=10))
+    assert (taken.note, taken.blob) == ("larger than 1 MB, not taken", None)
+    assert (await desk(blobs).take(sent("document", b"x" * 1_000_000, "fits.txt"))).blob
+
+
+async def test_a_file_that_cannot_be_fetched_says_why(blobs):
+    async def gone(most: int) -> bytes:
+        raise FileUnavailable("the platform has deleted it")
+
+    taken = await desk(blobs).take(File("image", "photo", "image/jpeg", None, gone))
+    assert taken.note == "could not be fetched: the platform has deleted it"
+
+
+async def test_a_file_that_does_not_come_costs_bounded_time(blobs):
+    async def never(most: int) -> bytes:
+        await anyio.sleep_forever()
+        return b""
+
+    with anyio.fail_after(5):
+        taken = await desk(blobs, fetch_seconds=0.01).take(File("image", "p", "", None, never))
+    assert taken.note == "could not be fetched within 0.01 seconds"
+
+
+async def test_an_empty_file_says_so(blobs):
+    taken = await desk(blobs).take(sent("document", b"", "empty.txt"))
+    assert (taken.note, taken.blob) == ("the file is empty", None)
+
+
+async def test_a_voice_message_becomes_words(blobs):
+    ears = Ears("I live in Oslo.")
+    taken = await desk(blobs, transcriber=ears).take(sent("voice", OGG, "voice", "audio/ogg"))
+    assert (taken.kind, taken.text, taken.note) == ("voice", "I live in Oslo.", None)
+    assert ears.names == ["voice.ogg"]
+
+
+async def test_a_recording_that_was_sent_as_a_document_is_heard_too(blobs):
+    ears = Ears("some words")
+    taken = await desk(blobs, transcriber=ears).take(sent("document", b"ID3" + bytes(9), "a.mp3"))
+    assert (taken.kind, taken.text, ears.names) == ("audio", "some words", ["voice.mp3"])
+
+
+@pytest.mark.parametrize(
+    ("ears", "note"),
+    [
+        (None, "no transcription model is set (TAPEBOT_TRANSCRIPTION_MODEL)"),
+        (Ears("  "), "no words were heard in it"),
+        (Ears(TransientModelError("w: no answer")), "could not be transcribed: w: no answer"),
+    ],
+    ids=["no-model", "silence", "failure"],
+)
+async def test_a_voice_message_that_was_not_heard_says_why(blobs, ears, note):
+    taken = await desk(blobs, transcriber=ears).take(sent("voice", OGG, "voice", "audio/ogg"))
+    assert (taken.text, taken.note) == (None, note)
+    assert await blobs.get(taken.blob or "") == OGG
+
+
+async def test_a_disk_that_refuses_is_an_error_so_that_the_message_comes_again(blobs):
+    (blobs.path("0" * 64).parents[1] / "incoming").rmdir()
+    with pytest.raises(BusError, match="cannot be kept"):
+        await desk(blobs).take(sent("image", PNG))
+
+
+async def test_many_files_at_once_are_all_taken(blobs):
+    taken: list[Attachment] = []
+    one = desk(blobs)
+
+    async def take(number: int) -> None:
+        taken.append(await one.take(sent("document", f"file {number}".encode(), "a.txt")))
+
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as tasks:
+            for number in range(30):
+                tasks.start_soon(take, number)
+    assert {one.text for one in taken} == {f"file {number}" for number in range(30)}

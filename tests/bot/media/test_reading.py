@@ -1,0 +1,124 @@
+"""What becomes of the documents that people send."""
+
+from __future__ import annotations
+
+import zlib
+
+import anyio
+import pytest
+from media_pdfs import bomb, pdf
+
+from bot.media import reading
+from bot.media.kinds import PDF
+from bot.media.reading import UNREADABLE, read_document, read_text
+
+TEXT = "Grüße,\nJürgen – 5 €\n"
+
+
+@pytest.mark.parametrize(
+    "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "cp1252"]
+)
+def test_text_is_read_in_the_encoding_that_it_was_written_in(encoding):
+    assert read_text(TEXT.encode(encoding)).text == TEXT.strip()
+
+
+def test_east_asian_text_is_read():
+    assert read_text("東京の天気".encode()).text == "東京の天気"
+    assert read_text("東京の天気".encode("utf-16")).text == "東京の天気"
+
+
+def test_bytes_that_no_windows_page_has_are_still_read():
+    assert read_text(b"caf\xe9 \x81 noir").text is not None
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        bytes(range(256)) * 8,
+        b"PK\x03\x04" + zlib.compress(b"office " * 999),
+        b"\x7fELF\x02\x01\x01" + bytes(64),
+        b"MZ\x90\x00" + bytes(200),
+    ],
+    ids=["all-bytes", "archive", "elf", "exe"],
+)
+def test_what_is_not_text_is_refused(data):
+    assert read_text(data) == reading.Reading(None, UNREADABLE)
+
+
+def test_a_coloured_log_is_read_without_its_colours():
+    assert read_text(b"\x1b[31mERROR\x1b[0m disk full\r\n").text == "ERROR disk full"
+
+
+def test_a_long_text_is_cut_with_a_word_that_it_was():
+    found = read_text(b"a" * 120_000)
+    assert len(found.text or "") == 50_000
+    assert found.note == "only the first 50,000 of 120,000 characters were read"
+
+
+def test_an_empty_text_says_so():
+    assert read_text(b" \n\t ").note == "the file has no text"
+
+
+async def test_a_pdf_is_read_page_by_page():
+    found = await read_document(pdf(["Dear Ada", "Kind regards"]), PDF)
+    assert (found.text, found.note) == ("Dear Ada\n\nKind regards", None)
+
+
+async def test_a_long_pdf_is_cut_with_a_word_that_it_was():
+    found = await read_document(pdf([f"page {n} " + "x" * 50 for n in range(40)]), PDF, limit=200)
+    assert len(found.text or "") <= 200
+    assert "only the first" in (found.note or "")
+
+
+@pytest.mark.parametrize(
+    ("data", "note"),
+    [
+        (pdf(["", ""]), "no text was found in the PDF; scanned pages cannot be read"),
+        (pdf(["secret"], password="x"), "the PDF has a password and cannot be read"),
+        (b"%PDF-1.7\nthis is none", "the PDF is damaged and cannot be read"),
+        (pdf(["cut short"])[:-300], None),
+    ],
+    ids=["scan", "password", "garbage", "truncated"],
+)
+async def test_a_pdf_that_cannot_be_read_says_why(data, note):
+    found = await read_document(data, PDF)
+    assert found.note == note or (note is None and (found.text or found.note))
+
+
+async def test_a_pdf_that_keeps_its_reader_busy_for_ever_costs_bounded_time(tmp_path, monkeypatch):
+    busy = tmp_path / "busy.py"
+    busy.write_text("import sys; sys.stdin.buffer.read()\nwhile True: pass\n")
+    monkeypatch.setattr(reading.extract, "__file__", str(busy))
+    with anyio.fail_after(10):
+        found = await read_document(pdf(["x"]), PDF, seconds=0.3)
+    assert found.note == "reading the PDF took too long"
+
+
+@pytest.mark.parametrize(
+    "program", ["import os; os.abort()", "import sys; sys.stdin.buffer.read(); sys.exit(3)"]
+)
+async def test_a_pdf_that_kills_its_reader_is_only_a_word(tmp_path, monkeypatch, program):
+    broken = tmp_path / "broken.py"
+    broken.write_text(program)
+    monkeypatch.setattr(reading.extract, "__file__", str(broken))
+    with anyio.fail_after(20):
+        found = await read_document(pdf(["x"]) + bytes(4_000_000), PDF)
+    assert found.note == "the PDF cannot be read: it breaks the reader"
+
+
+async def test_a_pdf_that_unpacks_to_more_than_memory_is_only_a_word():
+    with anyio.fail_after(30):
+        found = await read_document(bomb(200), PDF, seconds=15)
+    assert found == reading.Reading(None, "the PDF needs too much memory to be read")
+
+
+async def test_no_secret_of_the_environment_reaches_the_reader(tmp_path, monkeypatch):
+    monkeypatch.setenv("TAPEBOT_MODEL_API_KEY", "sk-secret")
+    spy = tmp_path / "spy.py"
+    spy.write_text(
+        "import json, os, sys\nsys.stdin.buffer.read()\n"
+        "print(json.dumps({'text': ' '.join(os.environ) or 'nothing', 'note': None}))\n"
+    )
+    monkeypatch.setattr(reading.extract, "__file__", str(spy))
+    found = await read_document(pdf(["x"]), PDF)
+    assert "TAPEBOT" not in (found.text or "")

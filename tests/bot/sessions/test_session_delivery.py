@@ -1,0 +1,77 @@
+"""Buttons, parts that a platform shows already, and receipts of them."""
+
+from __future__ import annotations
+
+from bot.bus import Button, DeliveryReport
+from bot.testing.host import session_host
+from bot.testing.scripted_model import Held, ScriptedModel, says
+
+
+async def test_a_destructive_command_asks_with_buttons_and_the_press_takes_their_place(tmp_path):
+    async with session_host(tmp_path, ScriptedModel()) as host:
+        await host.channel.ask("/memory add I like tea")
+        asked = await host.channel.send("/memory clear")
+        await host.channel.answer_to(asked)
+        buttons = host.channel.answers[-1].buttons
+        assert [button.label for button in buttons] == ["Clear it", "Keep it"]
+        pressed = await host.channel.send(buttons[0].command, pressed="out-2")
+        assert "is cleared" in await host.channel.answer_to(pressed)
+        assert host.channel.answers[-1].replaces == "out-2"
+
+
+async def test_a_stale_button_clears_nothing(tmp_path):
+    async with session_host(tmp_path, ScriptedModel()) as host:
+        await host.channel.ask("/memory add I like tea")
+        await host.channel.ask("/memory clear")
+        clear = host.channel.answers[-1].buttons[0]
+        await host.channel.ask("/memory add I like cake")
+        pressed = await host.channel.send(clear.command, pressed="out-2")
+        assert "nothing was cleared" in await host.channel.answer_to(pressed)
+        assert "cake" in await host.channel.ask("/memory")
+
+
+async def test_buttons_and_what_they_replace_survive_a_restart(tmp_path):
+    async with session_host(tmp_path, ScriptedModel()) as host:
+        host.channel.reports = False
+        asked = await host.channel.send("/memory clear", pressed="out-9")
+        await host.channel.answer_to(asked)
+    async with session_host(tmp_path, ScriptedModel()) as host:
+        await host.channel.until(lambda: bool(host.channel.answers))
+        again = host.channel.answers[0]
+        assert again.replaces == "out-9"
+        assert again.buttons[1] == Button("Keep it", "/memory")
+
+
+async def test_a_part_that_was_shown_before_a_kill_is_named_to_the_channel_again(tmp_path):
+    held = Held(says("It was a dark and stormy night."), partial="It was a dark and")
+    async with session_host(tmp_path, ScriptedModel([held])) as host:
+        story = await host.channel.send("tell a story")
+        await host.channel.until(lambda: bool(host.channel.partials))
+        stream = host.channel.partials[-1].stream
+        port = host.bus.channel("fake")
+        await port.report(DeliveryReport("fake:1", stream, platform_ids=("55",), final=False))
+        await host.until_event("delivery")
+    model = ScriptedModel([Held(says("It was a dark night."), partial="It was")])
+    async with session_host(tmp_path, model) as host:
+        await host.channel.until(lambda: bool(host.channel.partials))
+        assert host.channel.partials[0].shown == ("55",)
+        assert host.channel.partials[0].reply_to == story.id
+    async with session_host(tmp_path, ScriptedModel([says("The end.")])) as host:
+        await host.channel.answer_to(story)
+        assert host.channel.answers[0].shown == ("55",)
+        await host.until(lambda: host.bus.statistics()["pending"] == 0)
+        final = (await host.events("delivery"))[-1].data
+        assert (final["delivered"], final["turn"]) == (True, stream)
+
+
+async def test_long_memory_has_pages_that_buttons_turn(tmp_path):
+    async with session_host(tmp_path, ScriptedModel()) as host:
+        for number in range(40):
+            await host.channel.ask(f"/memory add Fact number {number} is {'x' * 50}")
+        first = await host.channel.ask("/memory")
+        assert "Page 1 of" in first
+        (more,) = host.channel.answers[-1].buttons
+        pressed = await host.channel.send(more.command, pressed="out-41")
+        second = await host.channel.answer_to(pressed)
+        assert "Page 2 of" in second
+        assert not set(first.splitlines()[:-1]) & set(second.splitlines()[:-1]) - {""}
