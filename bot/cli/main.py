@@ -51,6 +51,8 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("run", help="talk here, or run the bot (the default)")
     doctor = commands.add_parser("doctor", help="check settings, folders, model and channels")
     doctor.add_argument("--probe", action="store_true", help="also make one tiny model call")
+    pair = commands.add_parser("pair", help="show who may use the bot, or let somebody in")
+    pair.add_argument("code", nargs="?", help="the code that the bot gave them")
     tape = commands.add_parser("tape", help="look at tapes").add_subparsers(
         dest="tape", required=True, metavar="COMMAND"
     )
@@ -70,6 +72,10 @@ def _run(chosen: argparse.Namespace) -> int:
         return check(probe=chosen.probe)
     export_dotenv()
     settings = load_settings()
+    if chosen.command == "pair":
+        from bot.cli.pair import pair
+
+        return pair(settings, chosen.code)
     if chosen.command == "tape":
         from bot.cli.tape import list_tapes, show_tape, show_turn
 

@@ -1,0 +1,90 @@
+"""Codes that people read to each other, and how often a wrong one may be tried. Pure but for chance."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections import deque
+from dataclasses import dataclass
+
+PAIRING = 8
+"""Characters of a pairing code: 39 bits, which only owners may try."""
+
+CLAIM = 12
+"""Characters of the claim code: 58 bits, which everybody may try 50 times an hour."""
+
+# Nothing that is taken for something else when read aloud or typed off a screen.
+_ALPHABET = "23456789ABCDEFGHJKMNPQRSTVWXYZ"
+# What keyboards put in the place of a hyphen, too.
+_DASHES = re.compile(r"[-\s\u2010-\u2015\u2212]+")
+_LONGEST = 64  # characters; nothing longer is a code
+_COMMAND = re.compile(r"/(start|claim)(?:@\w+)?\s+(\S+)", re.IGNORECASE)
+
+
+def new_code(length: int) -> str:
+    """Return a fresh code as it is shown, ``AB12-CD34``."""
+    plain = "".join(secrets.choice(_ALPHABET) for _ in range(length))
+    return "-".join(plain[start : start + 4] for start in range(0, length, 4))
+
+
+def same_code(given: str, code: str) -> bool:
+    """Say whether somebody gave this code, whatever the case and the dashes, in constant time."""
+    return secrets.compare_digest(_plain(given), _plain(code))
+
+
+def is_code(text: str, length: int) -> bool:
+    """Say whether a text has the form of a code with so many characters."""
+    plain = _plain(text)
+    return len(plain) == length and all(chr(byte) in _ALPHABET for byte in plain)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What may be somebody's try at the claim.
+
+    Attributes:
+        code: As given.
+        said: True where it can be nothing else: ``/claim CODE``.
+    """
+
+    code: str
+    said: bool
+
+
+def claim_attempt(text: str | None) -> Attempt | None:
+    """Return the try at the claim that a message is: a code alone, or behind a command."""
+    text = (text or "").strip()
+    if len(text) > _LONGEST:
+        return None
+    command = _COMMAND.fullmatch(text)
+    code = command[2] if command else text
+    if command is not None and command[1].lower() == "claim":
+        return Attempt(code, said=True)
+    return Attempt(code, said=False) if is_code(code, CLAIM) else None
+
+
+def _plain(code: str) -> bytes:
+    # Text from a platform may hold halves of surrogate pairs.
+    return _DASHES.sub("", code).upper().encode("utf-8", "replace")
+
+
+class Tries:
+    """Wrong tries of the last hour. At most ``IN_ALL`` are remembered, whoever tries."""
+
+    PER_PERSON = 5
+    IN_ALL = 50
+    WITHIN = 3600.0
+
+    def __init__(self) -> None:
+        self._wrong: deque[tuple[float, str]] = deque()
+
+    def allowed(self, person: str, now: float) -> bool:
+        """Say whether somebody may try; ``now`` in seconds that never run backwards."""
+        while self._wrong and now - self._wrong[0][0] >= self.WITHIN:
+            self._wrong.popleft()
+        own = sum(who == person for _, who in self._wrong)
+        return own < self.PER_PERSON and len(self._wrong) < self.IN_ALL
+
+    def note_wrong(self, person: str, now: float) -> None:
+        """Count a wrong try of somebody who was allowed it."""
+        self._wrong.append((now, person))

@@ -1,0 +1,77 @@
+"""``tapebot pair``: let somebody in from this machine, whether the bot runs or not."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+
+from bot.access.book import read_roster
+from bot.access.door import FILE, open_door
+from bot.access.roster import Named
+from bot.access.wording import Listing
+from bot.cli.tape import printable
+from bot.clock import SystemClock
+from bot.control import call_control
+from bot.errors import SettingsError, TapeLocked
+from bot.settings import Settings
+
+
+def pair(settings: Settings, code: str | None) -> int:
+    """Approve a code, or print who may use the bot; return 1 where the code is not good.
+
+    A running bot does it itself, and tells the newcomer.
+
+    Raises:
+        TapeLocked: A bot runs that cannot be asked.
+        SettingsError: The roster's file is damaged, or another user's.
+        TapebotError: The bot did not answer, or the change could not be recorded.
+    """
+    reply = anyio.run(_pair, settings, code)
+    text = printable(str(reply.get("text", ""))) + "\n"
+    if reply.get("ok") is True:
+        sys.stdout.write(text)
+        return 0
+    sys.stderr.write(text)
+    return 1
+
+
+async def _pair(settings: Settings, code: str | None) -> Mapping[str, Any]:
+    request = {"do": "pair"} if code is None else {"do": "pair", "code": code}
+    reply = await call_control(settings.home, request)
+    if reply is not None:
+        return reply
+    if code is None:
+        # Looking takes no lock and makes no folder.
+        roster = await anyio.to_thread.run_sync(read_roster, settings.home / FILE)
+        named = Named(frozenset(settings.owners), frozenset(settings.allow))
+        return {"ok": True, "text": Listing.of(roster, named, SystemClock().now()).text()}
+    _refuse_to_take_over(settings.home / FILE)
+    try:
+        async with open_door(settings.home, owners=settings.owners, allow=settings.allow) as door:
+            return await door.handle(request)
+    except TapeLocked:
+        # It was just starting: by now its socket is there.
+        reply = await call_control(settings.home, request)
+        if reply is None:
+            raise
+        return reply
+
+
+def _refuse_to_take_over(path: Path) -> None:
+    """Leave another user's file alone: written by root, it would shut the bot itself out.
+
+    Raises:
+        SettingsError: It is another user's.
+    """
+    try:
+        owner = path.stat().st_uid
+    except FileNotFoundError:
+        return
+    if owner != os.geteuid():
+        raise SettingsError(f"{path} belongs to the user {owner}; run this command as that user")

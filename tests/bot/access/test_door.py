@@ -1,0 +1,446 @@
+"""The door, with its real file: who comes in, who owns the bot, and what survives."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bot.access.codes import Tries
+from bot.access.door import open_door
+from bot.access.wording import NEWCOMER, OWNED, WRONG_CLAIM
+from bot.bus import Address, BusClosed, BusError, Knock, Sender, Verdict
+from bot.errors import SettingsError, TapeLocked
+from bot.testing.manual_clock import ManualClock
+
+OWNER = "telegram:1"
+SILENCE = Verdict(None)
+
+
+def private(text: str | None = "hello", user="9", channel="telegram"):
+    return Knock(
+        Address(channel, user), Sender(user, "Eve"), private=True, places=(user,), text=text
+    )
+
+
+def group(user="9", chat="-100", text=None):
+    return Knock(
+        Address("telegram", chat), Sender(user, "Eve"), private=False, places=(chat,), text=text
+    )
+
+
+def code_in(verdict: Verdict) -> str:
+    assert verdict.role is None
+    found = re.search(r"pair (\S+)", verdict.reply or "")
+    assert found is not None
+    return found[1]
+
+
+class Chats:
+    """Where newcomers are told."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str]] = []
+        self.closed = False
+
+    async def __call__(self, address: Address, text: str) -> None:
+        if self.closed:
+            raise BusClosed("the bus is closed")
+        self.told.append((address.session, text))
+
+
+@asynccontextmanager
+async def opened(home: Path, *, clock=None, tell=None, owners=(OWNER,), allow=()):
+    with anyio.fail_after(60):
+        async with open_door(
+            home, owners=owners, allow=allow, clock=clock or ManualClock(), tell=tell
+        ) as door:
+            yield door
+
+
+async def test_a_stranger_in_a_group_meets_silence(tmp_path):
+    async with opened(tmp_path) as door:
+        assert await door.admit(group(text="/start")) == SILENCE
+    assert not (tmp_path / "access.json").exists()
+
+
+async def test_a_stranger_who_writes_nothing_meets_silence(tmp_path):
+    async with opened(tmp_path) as door:
+        assert await door.admit(private(None)) == SILENCE
+
+
+async def test_a_stranger_comes_in_with_the_code_that_an_owner_approves(tmp_path):
+    chats = Chats()
+    async with opened(tmp_path, tell=chats) as door:
+        code = code_in(await door.admit(private()))
+        assert await door.admit(private()) == SILENCE
+        paired = await door.approve(code.lower().replace("-", ""))
+        assert paired is not None
+        assert (paired.place, paired.name, paired.told) == ("telegram:9", "Eve", True)
+        assert await door.admit(private()) == Verdict("member")
+        assert await door.admit(group()) == SILENCE
+    assert chats.told == [("telegram:9", NEWCOMER)]
+
+
+async def test_a_code_of_a_stranger_does_not_let_the_stranger_in(tmp_path):
+    async with opened(tmp_path) as door:
+        code = code_in(await door.admit(private()))
+        for text in (code, f"/pair {code}", f"/start {code}", f"/claim {code}"):
+            assert (await door.admit(private(text))).role is None
+            assert (await door.admit(private(text, user="8"))).role is None
+
+
+async def test_a_code_survives_a_restart_and_ends_after_ten_minutes(tmp_path):
+    clock = ManualClock()
+    async with opened(tmp_path, clock=clock) as door:
+        code = code_in(await door.admit(private()))
+    clock.advance(599)
+    async with opened(tmp_path, clock=clock) as door:
+        assert code_in(await door.admit(private())) == code
+        clock.advance(1)
+        assert await door.approve(code) is None
+        assert code_in(await door.admit(private())) != code
+
+
+async def test_somebody_who_was_let_in_is_in_after_a_restart_until_removed(tmp_path):
+    async with opened(tmp_path) as door:
+        await door.approve(code_in(await door.admit(private())))
+    async with opened(tmp_path) as door:
+        assert await door.admit(private(channel="telegram-work")) == Verdict("member")
+        assert await door.remove("telegram:9") == "removed"
+        assert (await door.admit(private())).role is None
+    async with opened(tmp_path) as door:
+        assert (await door.admit(private())).role is None
+
+
+async def test_a_newcomer_who_cannot_be_told_is_in_all_the_same(tmp_path):
+    chats = Chats()
+    chats.closed = True
+    async with opened(tmp_path, tell=chats) as door:
+        code = code_in(await door.admit(private()))
+        paired = await door.approve(code)
+        assert paired is not None
+        assert not paired.told
+        assert await door.admit(private()) == Verdict("member")
+        chats.closed = False
+        assert (await door.approve(code)) is not None
+    assert len(chats.told) == 1
+
+
+async def test_everybody_in_an_allowed_chat_is_a_member_there(tmp_path):
+    async with opened(tmp_path) as door:
+        assert await door.allow_chat("telegram-work:-100") == "telegram:-100"
+        assert await door.allow_chat("nonsense") is None
+        assert await door.admit(group()) == Verdict("member")
+        assert await door.admit(group(chat="-200")) == SILENCE
+        assert (await door.admit(private())).role is None
+        assert await door.remove("telegram:-100") == "removed"
+        assert await door.admit(group()) == SILENCE
+
+
+@pytest.mark.parametrize("form", ["{}", "/start {}", "/claim {}"])
+async def test_the_claim_code_makes_its_sender_the_owner_once(tmp_path, form):
+    async with opened(tmp_path, owners=()) as door:
+        code = door.claim_code
+        assert code is not None
+        assert await door.admit(private(form.format(code))) == Verdict(None, OWNED)
+        assert door.claim_code is None
+        assert await door.admit(private()) == Verdict("owner")
+        assert (await door.admit(private(form.format(code), user="8"))).role is None
+        assert await door.admit(group()) == Verdict("owner")
+    async with opened(tmp_path, owners=()) as door:
+        assert door.claim_code is None
+        assert (await door.admit(private(code, user="8"))).role is None
+        assert await door.admit(private()) == Verdict("owner")
+
+
+async def test_a_claim_that_comes_again_is_answered_again(tmp_path):
+    async with opened(tmp_path, owners=()) as door:
+        claim = private(f"/claim {door.claim_code}")
+        assert await door.admit(claim) == await door.admit(claim) == Verdict(None, OWNED)
+
+
+async def test_there_is_no_claim_where_the_settings_name_an_owner(tmp_path):
+    async with opened(tmp_path) as door:
+        assert door.claim_code is None
+
+
+async def test_every_run_has_a_claim_code_of_its_own(tmp_path):
+    codes = []
+    for _ in range(2):
+        async with opened(tmp_path, owners=()) as door:
+            codes.append(door.claim_code)
+    assert len(set(codes)) == 2
+
+
+async def test_a_claim_in_a_group_is_none(tmp_path):
+    async with opened(tmp_path, owners=()) as door:
+        assert await door.admit(group(text=door.claim_code)) == SILENCE
+        assert door.claim_code is not None
+
+
+async def test_of_many_who_claim_at_once_one_wins(tmp_path):
+    won = []
+
+    async with opened(tmp_path, owners=()) as door:
+        code = door.claim_code
+
+        async def claim(user: str) -> None:
+            verdict = await door.admit(private(code, user=user))
+            if verdict.reply == OWNED:
+                won.append(user)
+
+        async with anyio.create_task_group() as tasks:
+            for number in range(10):
+                tasks.start_soon(claim, str(number))
+        listing = door.listed()
+    assert [f"telegram:{user}" for user in won] == [one.place for one in listing.owners]
+    assert len(won) == 1
+
+
+async def test_a_person_may_guess_the_claim_five_times_an_hour(tmp_path):
+    clock = ManualClock()
+    async with opened(tmp_path, owners=(), clock=clock) as door:
+        code = door.claim_code
+        for _ in range(Tries.PER_PERSON):
+            assert await door.admit(private("/claim ABCD-EFGH-JKMN")) == Verdict(None, WRONG_CLAIM)
+        assert await door.admit(private(code)) == SILENCE
+        assert await door.admit(private(code, user="8")) == Verdict(None, OWNED)
+    async with opened(tmp_path / "other", owners=(), clock=clock) as door:
+        for number in range(Tries.IN_ALL):
+            await door.admit(private("/claim wrong", user=str(100 + number % 20)))
+        assert await door.admit(private(door.claim_code)) == SILENCE
+        clock.advance(Tries.WITHIN)
+        assert await door.admit(private(door.claim_code)) == Verdict(None, OWNED)
+
+
+async def test_a_member_may_claim_and_a_members_message_that_looks_like_a_code_is_one(tmp_path):
+    async with opened(tmp_path, owners=(), allow=("telegram:9",)) as door:
+        assert await door.admit(private("ABCD-EFGH-JKMN")) == Verdict("member")
+        assert await door.admit(private("/claim ABCD")) == Verdict(None, WRONG_CLAIM)
+        assert await door.admit(private(door.claim_code)) == Verdict(None, OWNED)
+
+
+async def test_without_an_owner_a_stranger_is_told_how_the_bot_gets_one(tmp_path):
+    async with opened(tmp_path, owners=()) as door:
+        told = await door.admit(private("/start"))
+        assert "claim code" in (told.reply or "")
+        assert await door.approve(code_in(told)) is not None
+        assert await door.admit(private()) == Verdict("member")
+        assert door.claim_code is not None
+
+
+async def test_a_claim_that_cannot_be_recorded_is_refused_and_can_be_made_again(tmp_path):
+    async with opened(tmp_path, owners=()) as door:
+        in_the_way = tmp_path / "access.json.new"
+        in_the_way.mkdir()
+        claim = private(door.claim_code)
+        with pytest.raises(BusError, match="could not be recorded"):
+            await door.admit(claim)
+        assert door.listed().owners == ()
+        in_the_way.rmdir()
+        assert await door.admit(claim) == Verdict(None, OWNED)
+
+
+async def test_a_cancelled_approval_is_done_or_not_and_the_door_goes_on(tmp_path):
+    async with opened(tmp_path) as door:
+        code = code_in(await door.admit(private()))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(door.approve, code)
+            await anyio.lowlevel.checkpoint()
+            tasks.cancel_scope.cancel()
+        verdict = await door.admit(private())
+        assert await door.approve(code) is not None
+    async with opened(tmp_path) as door:
+        assert await door.admit(private()) == Verdict("member")
+    assert verdict in (SILENCE, Verdict("member"))
+
+
+async def test_whoever_writes_while_being_let_in_is_not_asked_for_a_code(tmp_path):
+    verdicts = []
+    clock = ManualClock()
+    async with opened(tmp_path, clock=clock) as door:
+        code = code_in(await door.admit(private()))
+        clock.advance(60)
+
+        async def write() -> None:
+            verdicts.append(await door.admit(private()))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(door.approve, code)
+            tasks.start_soon(write)
+    assert verdicts == [Verdict("member")]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{}",
+        b"[]",
+        b'{"version": 1, "people": [',
+        b'{"version": 2, "people": [], "chats": [], "requests": []}',
+        b'{"version": 1, "people": [{"place": "telegram:9", "role": "admin", "name": "",'
+        b' "since": "2026-02-10T10:00:00Z"}], "chats": [], "requests": []}',
+        b'{"version": 1, "people": [{"place": "everybody", "role": "owner", "name": "",'
+        b' "since": "2026-02-10T10:00:00Z"}], "chats": [], "requests": []}',
+        b'{"version": 1, "people": [{"place": "telegram:9", "role": "owner", "name": "",'
+        b' "since": "2026-02-10T10:00:00"}], "chats": [], "requests": []}',
+        b'{"version": 1, "people": [], "chats": [], "requests": [{"code": "A", "person":'
+        b' "telegram:9", "name": "", "address": {"channel": "Bad name", "chat_id": "9"},'
+        b' "since": "2026-02-10T10:00:00Z", "told": "2026-02-10T10:00:00Z"}]}',
+        b"\xff\xfe",
+    ],
+)
+async def test_a_damaged_file_is_an_error_that_says_what_to_do_and_is_kept(tmp_path, content):
+    path = tmp_path / "access.json"
+    path.write_bytes(content)
+    with pytest.raises(SettingsError, match=r"is damaged, or of another version.*move it away"):
+        async with opened(tmp_path):
+            pass
+    assert path.read_bytes() == content
+    path.unlink()
+    async with opened(tmp_path) as door:
+        assert (await door.admit(private())).role is None
+
+
+async def test_a_file_that_cannot_be_used_lets_nobody_in(tmp_path):
+    (tmp_path / "access.json").mkdir()
+    with pytest.raises(SettingsError, match="cannot be used"):
+        async with opened(tmp_path):
+            pass
+    (tmp_path / "file").touch()
+    with pytest.raises(SettingsError, match="cannot be used"):
+        async with opened(tmp_path / "file" / "home"):
+            pass
+
+
+async def test_the_file_is_its_owners_alone(tmp_path):
+    async with opened(tmp_path / "home") as door:
+        await door.admit(private())
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "home").iterdir()}
+    assert modes == {"access.json": 0o600, "access.lock": 0o600}
+
+
+async def test_two_processes_cannot_have_the_file_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr("bot.access.book._PATIENCE", 0.0)
+    async with opened(tmp_path):
+        with pytest.raises(TapeLocked, match="another tapebot"):
+            async with opened(tmp_path):
+                pass
+    async with opened(tmp_path):
+        pass
+
+
+async def test_nothing_that_a_stranger_wrote_is_logged(tmp_path, caplog):
+    caplog.set_level("DEBUG")
+    async with opened(tmp_path, owners=()) as door:
+        for text in ("a secret of mine", "/claim mysecretword", "ABCD-EFGH-JKMN"):
+            code_in_reply = (await door.admit(private(text))).reply or ""
+            assert text not in code_in_reply
+    assert "telegram:9" in caplog.text
+    assert not any(word in caplog.text for word in ("secret", "Eve", "ABCD"))
+
+
+CHILD = r"""
+import sys
+from pathlib import Path
+import anyio
+from bot.access.door import open_door
+from bot.bus import Address, Knock, Sender
+
+async def main():
+    async with open_door(Path(sys.argv[1]), owners=("telegram:1",)) as door:
+        for number in range(int(sys.argv[2]), 1 << 30):
+            user = str(number)
+            knock = Knock(Address("telegram", user), Sender(user, "Eve"), True, (user,), "hello")
+            reply = (await door.admit(knock)).reply
+            await door.approve(reply.split("/pair ")[1].split()[0])
+            sys.stdout.write(user + "\n")
+            sys.stdout.flush()
+
+anyio.run(main)
+"""
+
+
+def _killed_after(home: Path, first: int, count: int) -> list[str]:
+    """Let people in until so many were reported, kill the program, and return all of them."""
+    with subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(home), str(first)], stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout is not None
+        reported = [child.stdout.readline().strip() for _ in range(count)]
+        os.kill(child.pid, signal.SIGKILL)
+        return [one for one in (*reported, *child.stdout.read().split()) if one]
+
+
+async def test_whoever_was_let_in_is_in_after_a_kill(tmp_path):
+    inside: list[str] = []
+    for first, count in ((1_000, 1), (2_000, 7), (3_000, 20)):
+        inside += _killed_after(tmp_path, first, count)
+        async with opened(tmp_path) as door:
+            for user in inside:
+                assert await door.admit(private(user=user)) == Verdict("member")
+            assert (await door.admit(private(user="5"))).role is None
+    assert len(inside) >= 28
+
+
+_texts = st.one_of(
+    st.none(),
+    st.text(max_size=30),
+    st.sampled_from(["/start", "/pair here", "/pair telegram:9", OWNED, "yes", "{told}"]),
+    st.text("ABCDEFGH23456789", min_size=12, max_size=12).map("/claim {}".format),
+)
+_knocks = st.builds(
+    lambda user, channel, name, private, chat, text: (
+        user,
+        Knock(Address(channel, chat), Sender(user, name), private, (chat,), text),
+    ),
+    st.sampled_from(["7", "8", "9", "telegram:1", "01", " 1", "-200", "1\n"]),
+    st.sampled_from(["telegram", "telegram-work", "discord"]),
+    st.sampled_from(["Eve", "1", "-100", "telegram:1", "owner"]),
+    st.booleans(),
+    st.sampled_from(["7", "9", "-200", "1"]),
+    _texts,
+)
+
+
+@given(
+    knocks=st.lists(st.tuples(_knocks, st.integers(0, 900)), max_size=25),
+    owners=st.sampled_from([(), (OWNER,)]),
+)
+@settings(deadline=None, derandomize=True, max_examples=150)
+def test_no_sequence_of_strangers_messages_ever_yields_a_role(knocks, owners):
+    async def run(home: Path) -> None:
+        clock = ManualClock()
+        told = "nothing"
+        async with opened(
+            home, clock=clock, owners=owners, allow=("telegram:-100", "discord:2")
+        ) as door:
+            for (_, knock), seconds in knocks:
+                text = None if knock.text is None else knock.text.replace("{told}", told)
+                verdict = await door.admit(
+                    Knock(knock.address, knock.sender, knock.private, knock.places, text)
+                )
+                assert verdict.role is None
+                assert verdict.reply != OWNED
+                assert knock.private or verdict.reply is None
+                told = verdict.reply.split("pair ")[-1][:9] if verdict.reply else told
+                clock.advance(seconds)
+            listing = door.listed()
+        assert (listing.owners, listing.members, listing.chats) == ((), (), ())
+        assert len(listing.pending) <= 20
+
+    with tempfile.TemporaryDirectory() as folder:
+        anyio.run(run, Path(folder))

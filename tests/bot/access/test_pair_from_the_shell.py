@@ -1,0 +1,106 @@
+"""``tapebot pair``: beside a running bot, and without one."""
+
+from __future__ import annotations
+
+import os
+import re
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from bot.access.door import open_door
+from bot.bus import Address, Knock, Sender, Verdict
+from bot.cli.main import main
+from bot.control import serve_control
+from bot.settings import PREFIX
+
+STRANGER = Knock(Address("telegram", "9"), Sender("9", "Eve"), True, ("9",), "hello")
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    for name in list(os.environ):
+        if name.upper().startswith(PREFIX):
+            monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(f"{PREFIX}HOME", str(tmp_path / "home"))
+    monkeypatch.setattr("bot.access.book._PATIENCE", 0.0)
+    return tmp_path / "home"
+
+
+async def shell(*arguments: str) -> int:
+    with anyio.fail_after(30):
+        return await anyio.to_thread.run_sync(lambda: main(["pair", *arguments]))
+
+
+async def code_of(door) -> str:
+    found = re.search(r"pair (\S+)", (await door.admit(STRANGER)).reply or "")
+    assert found is not None
+    return found[1]
+
+
+async def test_a_running_bot_lets_in_whom_the_shell_approves_and_tells_them(home, capsys):
+    told = []
+
+    async def tell(address: Address, _: str) -> None:
+        told.append(address.session)
+
+    async with open_door(home, tell=tell) as door, anyio.create_task_group() as tasks:
+        await tasks.start(serve_control, home, {"pair": door.handle})
+        code = await code_of(door)
+        assert await shell() == 0
+        assert "`telegram:9` `Eve`, asked just now" in capsys.readouterr().out
+        assert await shell(code) == 0
+        assert "and was told so" in capsys.readouterr().out
+        assert await door.admit(STRANGER) == Verdict("member")
+        tasks.cancel_scope.cancel()
+    assert told == ["telegram:9"]
+
+
+async def test_without_a_bot_the_shell_lets_in_by_itself(home, capsys):
+    async with open_door(home) as door:
+        code = await code_of(door)
+    assert await shell(code) == 0
+    assert "tell them yourself" in capsys.readouterr().out
+    async with open_door(home) as door:
+        assert await door.admit(STRANGER) == Verdict("member")
+
+
+async def test_a_code_that_nobody_has_is_an_error(home, capsys):
+    assert await shell("ABCD-2345") == 1
+    assert "Nobody waits" in capsys.readouterr().err
+
+
+async def test_looking_makes_nothing_and_shows_the_settings(home, capsys, monkeypatch):
+    monkeypatch.setenv(f"{PREFIX}OWNERS", "telegram:42")
+    assert await shell() == 0
+    assert "`telegram:42`, in the settings" in capsys.readouterr().out
+    assert not home.exists()
+
+
+async def test_a_bot_that_cannot_be_asked_is_told_apart_from_none(home, capsys):
+    async with open_door(home) as door:
+        code = await code_of(door)
+        assert await shell(code) == 1
+        assert "in use by another tapebot" in capsys.readouterr().err
+        assert door.listed().members == ()
+
+
+async def test_a_damaged_file_is_told_with_what_to_do(home, capsys):
+    home.mkdir()
+    (home / "access.json").write_text("{")
+    for arguments in ((), ("ABCD-2345",)):
+        assert await shell(*arguments) == 2
+        assert "is damaged" in capsys.readouterr().err
+    assert (home / "access.json").read_text() == "{"
+
+
+async def test_a_file_of_another_user_is_not_taken_over(home, capsys, monkeypatch):
+    async with open_door(home) as door:
+        code = await code_of(door)
+    before = (home / "access.json").read_bytes()
+    monkeypatch.setattr(os, "geteuid", lambda: 12_345)
+    assert await shell(code) == 2
+    assert "run this command as that user" in capsys.readouterr().err
+    assert (home / "access.json").read_bytes() == before
