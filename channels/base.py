@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
-from bot.bus import ChannelPort
+from bot.bus import Access, ChannelPort, Media
 
 
 class Channel(Protocol):
     """Turns a platform's events into ``Inbound`` and ``Outbound`` into platform calls.
 
-    A channel acknowledges the platform only after ``ChannelPort.publish`` has returned, and reports
-    every ``Answer`` exactly once per time it receives it.
+    A channel asks ``Access`` before it fetches, keeps or answers anything of anybody. It
+    acknowledges the platform only after ``ChannelPort.publish`` has returned, and reports every
+    ``Answer`` with a final report exactly once per time it receives it.
     """
 
     @property
@@ -20,5 +24,61 @@ class Channel(Protocol):
         ...
 
     async def run(self, port: ChannelPort) -> None:
-        """Serve until the platform ends (the console's end of input) or it is cancelled."""
+        """Serve until the platform ends (the console's end of input) or it is cancelled.
+
+        A lost network is waited out.
+
+        Raises:
+            ChannelRefused: The platform does not let the bot in; nothing but a person can mend it.
+        """
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class CommandMenu:
+    """A slash command as platforms list it.
+
+    Attributes:
+        name: Without the slash.
+        summary: One line.
+        forms: What may stand behind it, with a line on each, for completion.
+    """
+
+    name: str
+    summary: str
+    forms: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """How the bot behaves where more than one person is present.
+
+    Attributes:
+        always: Places (``telegram:-100``, ``discord:5``) where every message is answered;
+            elsewhere only where the bot is mentioned, replied to, or given a command.
+        keep_context: Publish what is not answered, too (``Inbound.asks`` False).
+    """
+
+    always: frozenset[str] = frozenset()
+    keep_context: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Platform:
+    """What the program gives a channel of a platform.
+
+    Attributes:
+        access: Says who may.
+        media: Takes files in.
+        commands: To be registered with the platform.
+        groups: How to behave in groups.
+        folder: The channel's own, for what it must not forget; made if it is not there.
+        announce: Tells whoever runs the program, in one line: who the bot is, what keeps it.
+    """
+
+    access: Access
+    media: Media
+    commands: tuple[CommandMenu, ...]
+    groups: Groups
+    folder: Path
+    announce: Callable[[str], None]
