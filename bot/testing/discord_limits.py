@@ -1,0 +1,196 @@
+"""Rate limits and faults of the REST side of the Discord server for tests.
+
+Discord counts requests in windows, by route and by its major parameter (channel, guild, webhook).
+See https://discord.com/developers/docs/topics/rate-limits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """So many requests in so many seconds."""
+
+    requests: int
+    per: float
+
+
+@dataclass(slots=True)
+class _Window:
+    start: float
+    used: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a limit says to a request.
+
+    Attributes:
+        limit: The limit.
+        bucket: The opaque name of what is counted.
+        remaining: Requests left in the window.
+        reset_after: Seconds until the next window.
+        refused: Whether this request is one too many.
+        everywhere: Whether it was the limit over all routes.
+    """
+
+    limit: Limit
+    bucket: str
+    remaining: int
+    reset_after: float
+    refused: bool
+    everywhere: bool = False
+
+    def headers(self) -> dict[str, str]:
+        """Return what Discord says in headers."""
+        if self.everywhere:
+            return {"X-RateLimit-Global": "true", "X-RateLimit-Scope": "global"}
+        told = {
+            "X-RateLimit-Limit": str(self.limit.requests),
+            "X-RateLimit-Remaining": str(self.remaining),
+            "X-RateLimit-Reset": f"{time.time() + self.reset_after:.3f}",
+            "X-RateLimit-Reset-After": f"{self.reset_after:.3f}",
+            "X-RateLimit-Bucket": self.bucket,
+        }
+        return told | ({"X-RateLimit-Scope": "user"} if self.refused else {})
+
+
+ROOMY = Limit(1000, 1.0)
+"""So wide that tests do not meet it."""
+DISCORDS_OWN = {
+    "message.create": Limit(5, 5.0),
+    "message.edit": Limit(5, 5.0),
+    "message.delete": Limit(5, 1.0),
+    "typing": Limit(5, 5.0),
+    "reaction": Limit(1, 0.25),
+    "webhook": Limit(5, 2.0),
+}
+"""What Discord's servers are seen to say in their headers."""
+
+
+@dataclass(slots=True)
+class Limiter:
+    """Counts requests.
+
+    Attributes:
+        routes: Limits by the route's name, for all of its channels.
+        channels: Limits by the route's name and a channel.
+        everywhere: The limit over all routes but interactions'; Discord's is 50 in a second.
+    """
+
+    routes: dict[str, Limit] = field(default_factory=dict)
+    channels: dict[tuple[str, str], Limit] = field(default_factory=dict)
+    everywhere: Limit = ROOMY
+    _windows: dict[tuple[str, str], _Window] = field(default_factory=dict)
+
+    def take(self, route: str, major: str) -> Verdict:
+        """Count a request and say whether it may pass."""
+        if route not in {"interaction", "webhook"}:
+            whole = self._count("*", "", self.everywhere)
+            if whole.refused:
+                return whole
+        limit = self.channels.get((route, major)) or self.routes.get(route, ROOMY)
+        return self._count(route, major, limit)
+
+    def _count(self, route: str, major: str, limit: Limit) -> Verdict:
+        now = time.monotonic()
+        window = self._windows.get((route, major))
+        if window is None or now >= window.start + limit.per:
+            window = self._windows[(route, major)] = _Window(now)
+        refused = window.used >= limit.requests
+        if not refused:
+            window.used += 1
+        left = max(0, limit.requests - window.used)
+        rest = window.start + limit.per - now
+        bucket = hashlib.sha256(route.encode()).hexdigest()[:32]
+        return Verdict(limit, bucket, left, rest, refused, everywhere=route == "*")
+
+
+def json_answer(
+    data: Any, status: int = 200, headers: dict[str, str] | None = None
+) -> web.Response:
+    """Return JSON with the content type that clients compare with, without a charset."""
+    body = json.dumps(data).encode()
+    return web.Response(body=body, status=status, headers=headers, content_type="application/json")
+
+
+def too_many(retry_after: float, headers: dict[str, str], *, everywhere: bool) -> web.Response:
+    """Return the answer 429 in Discord's words, with the header of its proxies."""
+    body = {"message": "You are being rate limited.", "retry_after": round(retry_after, 3)}
+    told = {"Retry-After": str(math.ceil(retry_after)), "Via": "1.1 google"}
+    return json_answer(body | {"global": everywhere}, 429, headers | told)
+
+
+_HTML = "<html><head><title>{0} error</title></head><body><h1>{0}</h1>cloudflare</body></html>"
+
+
+@dataclass(slots=True)
+class Fault:
+    """Something that goes wrong with calls.
+
+    Attributes:
+        kind: ``status`` (with ``status``, as JSON or HTML), ``limit`` (a 429 out of the blue),
+            ``lose`` (done, but the answer never arrives), ``break`` (not done, no answer),
+            ``slow`` (done after ``seconds``).
+        where: A regular expression that "METHOD /path" must contain.
+        times: For how many calls more; infinite until cleared.
+        until: Until when, on the monotonic clock.
+        status: The status of ``status``.
+        html: Whether a status comes as a proxy's HTML page.
+        seconds: How slow, or what a 429 asks to wait.
+        everywhere: Whether a 429 is for all routes.
+    """
+
+    kind: str
+    where: str = ""
+    times: float = 1
+    until: float = math.inf
+    status: int = 500
+    html: bool = False
+    seconds: float = 0.05
+    everywhere: bool = False
+
+    def answer(self) -> web.Response:
+        """Return what the client is told instead of the truth."""
+        if self.kind == "limit":
+            return too_many(
+                self.seconds,
+                {"X-RateLimit-Scope": "global" if self.everywhere else "shared"},
+                everywhere=self.everywhere,
+            )
+        if self.html:
+            page = _HTML.format(self.status)
+            return web.Response(status=self.status, text=page, content_type="text/html")
+        body = {"message": f"{self.status}: Internal Server Error", "code": 0}
+        return json_answer(body, self.status)
+
+
+@dataclass(slots=True)
+class Faults:
+    """What goes wrong now, in the order in which it was asked for."""
+
+    waiting: list[Fault] = field(default_factory=list)
+
+    def add(self, kind: str, **options: Any) -> None:
+        """Plan a fault (see ``Fault``)."""
+        self.waiting.append(Fault(kind, **options))
+
+    def take(self, method: str, path: str) -> Fault | None:
+        """Return the fault that meets this call, and count it."""
+        now = time.monotonic()
+        self.waiting = [each for each in self.waiting if each.times > 0 and each.until > now]
+        for fault in self.waiting:
+            if re.search(fault.where, f"{method} {path}"):
+                fault.times -= 1
+                return fault
+        return None

@@ -1,0 +1,76 @@
+"""Limits of Discord on what is attached to messages and commands, for the server for tests; pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+MAX_EMBED_TEXT = 6000
+_MAX_ROWS, _MAX_ROWS_V2 = 5, 40
+_MAX_BUTTONS, _MAX_CUSTOM_ID, _MAX_LABEL = 5, 100, 80
+_MAX_CHOICES, _MAX_CHOICE = 25, 100
+_BUTTON, _ROW = 2, 1
+_NAME = re.compile(r"[-_'\w]{1,32}")
+_COUNTED = ("title", "description")
+
+
+def components(shape: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
+    """Return every component of a message, rows and what they hold."""
+    for each in shape:
+        yield each
+        yield from components(each.get("components", ()))
+        if "accessory" in each:
+            yield from components([each["accessory"]])
+
+
+def fault_in_components(shape: list[Any], *, v2: bool) -> str | None:
+    """Say what Discord would refuse in a message's components; None for nothing."""
+    if len(shape) > (_MAX_ROWS_V2 if v2 else _MAX_ROWS):
+        return "Must be 5 or fewer in length."
+    seen: set[str] = set()
+    for each in components(shape):
+        custom_id = each.get("custom_id")
+        if custom_id is not None and not 1 <= len(custom_id) <= _MAX_CUSTOM_ID:
+            return "custom_id must be between 1 and 100 in length."
+        if custom_id in seen:
+            return "Component custom id cannot be duplicated"
+        seen |= {custom_id} if custom_id else set()
+        if len(each.get("label") or "") > _MAX_LABEL:
+            return "label must be 80 or fewer in length."
+        buttons = [inner for inner in each.get("components", ()) if inner["type"] == _BUTTON]
+        if each["type"] == _ROW and len(buttons) > _MAX_BUTTONS:
+            return "The specified component exceeds the maximum width"
+    return None
+
+
+def fault_in_embeds(shape: Iterable[Any]) -> str | None:
+    """Say what Discord would refuse in a message's embeds; None for nothing."""
+    size = 0
+    for embed in shape:
+        size += sum(len(embed.get(name) or "") for name in _COUNTED)
+        size += len((embed.get("footer") or {}).get("text") or "")
+        size += sum(len(each["name"]) + len(each["value"]) for each in embed.get("fields") or ())
+    return "Embed size exceeds maximum size of 6000" if size > MAX_EMBED_TEXT else None
+
+
+def fault_in_choices(choices: list[Any]) -> str | None:
+    """Say what Discord would refuse in what an autocompletion offers; None for nothing."""
+    if len(choices) > _MAX_CHOICES:
+        return "Must be 25 or fewer in length."
+    for choice in choices:
+        if not 1 <= len(choice["name"]) <= _MAX_CHOICE or len(str(choice["value"])) > _MAX_CHOICE:
+            return "Must be between 1 and 100 in length."
+    return None
+
+
+def fault_in_command(command: Mapping[str, Any]) -> str | None:
+    """Say what Discord would refuse in a slash command; None for nothing."""
+    if command.get("type", 1) != 1:
+        return None
+    name, text = command.get("name", ""), command.get("description", "")
+    if not _NAME.fullmatch(name) or name != name.lower():
+        return "Command name is invalid"
+    if not 1 <= len(text) <= 100:
+        return "description must be between 1 and 100 in length."
+    return None
