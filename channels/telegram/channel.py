@@ -1,0 +1,173 @@
+"""The Telegram channel: one bot, its updates in, its answers out."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import AsyncExitStack
+from functools import partial
+from urllib.parse import urlsplit
+
+import anyio
+from aiogram.methods import GetMe
+
+from bot.bus import ChannelPort, ChannelRefused
+from channels.base import Platform
+from channels.delivery.courier import Courier
+from channels.delivery.screen import Flooded, ScreenError
+from channels.lanes import Lanes
+from channels.telegram.api import TOKEN_SETTING, Api, MethodUnknown
+from channels.telegram.composing import Composer
+from channels.telegram.intake import Intake
+from channels.telegram.menu import keep_menu
+from channels.telegram.polling import Polling
+from channels.telegram.recent import Recent
+from channels.telegram.screen import TelegramScreen
+from channels.telegram.spool import Spool
+from channels.telegram.telling import Teller
+from channels.telegram.timing import Pause, Timing
+from channels.telegram.updates import UpdateReader
+from channels.telegram.webhook import Webhook, WebhookPlace, listening, secret_of
+from channels.telegram.words import Me
+
+logger = logging.getLogger(__name__)
+
+_CLOSE_SECONDS = 5
+_TELEGRAM = "https://api.telegram.org"
+
+
+class TelegramChannel:
+    """A bot on Telegram, polled or by webhook.
+
+    Args:
+        name: The first part of its sessions' keys: ``telegram``, or ``telegram-NAME``.
+        token: The bot's token.
+        platform: What the program gives it.
+        api_base: Address of a Bot API server; None for Telegram's own.
+        webhook: Where Telegram sends updates to; None where they are polled.
+        timing: Waits, for tests to make shorter.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        token: str,
+        platform: Platform,
+        *,
+        api_base: str | None,
+        webhook: WebhookPlace | None,
+        timing: Timing | None = None,
+    ) -> None:
+        self._name = name
+        self._token = token
+        self._platform = platform
+        self._api_base = api_base
+        self._webhook = webhook
+        self._timing = timing or Timing()
+
+    @property
+    def name(self) -> str:
+        """The first part of its sessions' keys."""
+        return self._name
+
+    async def run(self, port: ChannelPort) -> None:
+        """Serve until cancelled.
+
+        Raises:
+            ChannelRefused: The token is wrong, now or later, or the webhook's port is taken.
+        """
+        api = Api(self._token, self._api_base)
+        try:
+            me = await self._enter(api)
+            await self._serve(api, me, port)
+        finally:
+            with anyio.CancelScope(shield=True), anyio.move_on_after(_CLOSE_SECONDS):
+                await api.aclose()
+        # Nothing else ends the serving of itself.
+        raise self._unknown_token()
+
+    async def _enter(self, api: Api) -> Me:
+        """Ask Telegram who the bot is, until there is an answer."""
+        pause, told = Pause(self._timing), False
+        while True:
+            try:
+                user = await api(GetMe())
+            except MethodUnknown as exc:
+                raise self._unknown_token() from exc
+            except ScreenError as error:
+                if api.locked_out.is_set():
+                    raise self._unknown_token() from None
+                if not told:
+                    told = True
+                    where = urlsplit(self._api_base or _TELEGRAM).hostname
+                    logger.warning("Telegram cannot be reached at %s: %s", where, error)
+                    self._platform.announce(
+                        f"Telegram: no connection to {where}, I try again until there is one "
+                        f"({error})"
+                    )
+                await pause.wait(error.seconds if isinstance(error, Flooded) else 0)
+            else:
+                if not user.can_read_all_group_messages:
+                    self._tell_of_privacy()
+                return Me(user.id, user.username or "")
+
+    def _tell_of_privacy(self) -> None:
+        """Say what keeps group messages away, where they are wanted.
+
+        https://core.telegram.org/bots/features#privacy-mode
+        """
+        groups = self._platform.groups
+        kind = self._name.partition("-")[0]
+        if groups.keep_context or any(one.startswith(f"{kind}:") for one in groups.always):
+            self._platform.announce(
+                "Telegram: in groups the bot gets only what is said to it. For the other messages, "
+                "turn its privacy mode off (/setprivacy at @BotFather) and add it to the group "
+                "anew, or make it an administrator there"
+            )
+
+    async def _serve(self, api: Api, me: Me, port: ChannelPort) -> None:
+        """Serve until the token is not known any more."""
+        recent, announce = Recent(), self._platform.announce
+        screen = TelegramScreen(api, recent)
+        async with AsyncExitStack() as stack:
+            place, listener = self._webhook, None
+            if place is not None:
+                listener = await stack.enter_async_context(listening(place))
+            tasks = await stack.enter_async_context(anyio.create_task_group())
+            lanes = Lanes(tasks)
+            intake = Intake(
+                self._name,
+                self._platform,
+                port,
+                reader=UpdateReader(self._name, me, announce),
+                spool=Spool(self._platform.folder / "spool"),
+                lanes=lanes,
+                composer=Composer(api, self._platform.media, recent, self._timing),
+                teller=Teller(api, lanes, self._timing),
+                recent=recent,
+                timing=self._timing,
+            )
+            await intake.resume()
+            tasks.start_soon(Courier(port, screen).run)
+            tasks.start_soon(partial(keep_menu, api, self._platform.commands, self._timing))
+            if place is not None and listener is not None:
+                secret = secret_of(self._token)
+                webhook = Webhook(
+                    api,
+                    intake,
+                    place.address(api.bot_id),
+                    secret,
+                    announce=announce,
+                    timing=self._timing,
+                )
+                tasks.start_soon(webhook.run, listener)
+            else:
+                tasks.start_soon(Polling(api, intake, announce, self._timing).run)
+            announce(f"Telegram: @{me.username} is here")
+            await api.locked_out.wait()
+            tasks.cancel_scope.cancel()
+
+    def _unknown_token(self) -> ChannelRefused:
+        return ChannelRefused(
+            f"Telegram does not know the token in {TOKEN_SETTING} ({self._name}): it was revoked "
+            "or mistyped. @BotFather shows the right one"
+        )

@@ -1,0 +1,138 @@
+"""Long polling. An update is confirmed to Telegram only after it was taken."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from aiogram.methods import DeleteWebhook, TelegramMethod
+
+from bot.bus import BusClosed, BusError
+from channels.delivery.screen import Flooded, ScreenError
+from channels.telegram.api import Api, Conflict
+from channels.telegram.intake import Intake
+from channels.telegram.reading import ALLOWED_UPDATES
+from channels.telegram.timing import Pause, Timing
+from channels.telegram.updates import update_number
+
+logger = logging.getLogger(__name__)
+
+_NETWORK_SECONDS = 15
+_WORTH_A_WARNING = 2
+
+
+class RawUpdates(TelegramMethod[list[Any]]):
+    """``getUpdates`` whose answer is read one by one, so that a malformed update spoils no other.
+
+    https://core.telegram.org/bots/api#getupdates
+    """
+
+    __returning__ = list[Any]
+    __api_method__ = "getUpdates"
+
+    offset: int | None = None
+    timeout: int | None = None
+    allowed_updates: list[str] | None = None
+
+
+class Polling:
+    """Asks Telegram for updates, for ever.
+
+    Args:
+        api: Telegram.
+        intake: Takes them.
+        announce: Tells whoever runs the program.
+        timing: Waits.
+    """
+
+    def __init__(
+        self, api: Api, intake: Intake, announce: Callable[[str], None], timing: Timing
+    ) -> None:
+        self._api = api
+        self._intake = intake
+        self._announce = announce
+        self._timing = timing
+        self._network = Pause(timing)
+        self._bus = Pause(timing)
+        self._offset: int | None = None
+        self._conflict = False
+        self._failures = 0
+
+    async def run(self) -> None:
+        """Poll until cancelled; a lost network, floods and other pollers are waited out."""
+        webhook = True
+        while True:
+            try:
+                if webhook:
+                    await self._api(DeleteWebhook(drop_pending_updates=False))
+                    webhook = False
+                batch = await self._poll()
+            except Conflict as conflict:
+                # Whoever set a webhook would get the updates that are polled for here.
+                webhook = "webhook" in str(conflict)
+                self._conflicting(conflict)
+                await self._network.wait()
+            except Flooded as flood:
+                await self._network.wait(flood.seconds)
+            except ScreenError as error:
+                self._cut_off(error)
+                await self._network.wait()
+            else:
+                self._mended()
+                await self._take(batch)
+
+    async def _poll(self) -> list[Any]:
+        batch: list[Any] = await self._api(
+            RawUpdates(
+                offset=self._offset,
+                timeout=self._timing.poll,
+                allowed_updates=ALLOWED_UPDATES,
+            ),
+            seconds=self._timing.poll + _NETWORK_SECONDS,
+        )
+        # What was below the offset is confirmed. It is not sent again, since after a quiet week
+        # Telegram may go on with smaller ids.
+        self._offset = None
+        return batch
+
+    async def _take(self, batch: list[Any]) -> None:
+        for raw in batch:
+            try:
+                await self._intake.take(raw)
+            except BusError as error:
+                # This update and those after it stay unconfirmed, and come again.
+                if not isinstance(error, BusClosed):
+                    logger.warning("an update was not taken: %s", error)
+                await self._bus.wait()
+                return
+            number = update_number(raw)
+            if number is not None:
+                self._offset = number + 1
+        if batch and self._offset is None:
+            await self._bus.wait()
+        else:
+            self._bus.over()
+
+    def _conflicting(self, conflict: Conflict) -> None:
+        """Say once that somebody else gets the updates: only a person can end that."""
+        if not self._conflict:
+            what = (
+                "Telegram: another program gets this bot's updates; stop it, or give each a bot "
+                f"of its own. I try again until then ({conflict})"
+            )
+            logger.warning("%s", what)
+            self._announce(what)
+        self._conflict = True
+
+    def _cut_off(self, error: ScreenError) -> None:
+        self._failures += 1
+        # A single broken connection is nothing: Telegram closes those that are old.
+        level = logging.WARNING if self._failures == _WORTH_A_WARNING else logging.DEBUG
+        logger.log(level, "Telegram cannot be reached, I try again until it can: %s", error)
+
+    def _mended(self) -> None:
+        self._network.over()
+        if self._conflict or self._failures >= _WORTH_A_WARNING:
+            logger.info("Telegram: updates come again")
+        self._conflict, self._failures = False, 0

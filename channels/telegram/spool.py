@@ -1,0 +1,96 @@
+"""Updates that were taken and not handled yet, a file each, so that a kill loses none.
+
+Only updates of people who were let in come here. A file is written whole before its update counts
+as taken, and removed once its message is on the bus.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+import anyio.to_thread
+
+from bot.bus import BusError
+
+logger = logging.getLogger(__name__)
+
+_FRESH = ".new"
+
+
+class Spool:
+    """A folder of updates, named by their ids.
+
+    Args:
+        folder: Made, open to its owner only, when something is kept first.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    async def put(self, update_id: int, raw: Any) -> None:
+        """Keep an update; when this returns it is durable.
+
+        Raises:
+            BusError: It could not be written.
+        """
+        data = json.dumps(raw).encode()
+        try:
+            await anyio.to_thread.run_sync(self._write, update_id, data)
+        except OSError as exc:
+            raise BusError(
+                f"the message could not be kept in {self._folder} ({exc.strerror}); "
+                "is the disk full, or is the folder not writable?"
+            ) from exc
+
+    async def remove(self, update_id: int) -> None:
+        """Forget an update; one that cannot be removed comes again at the next start."""
+        try:
+            await anyio.to_thread.run_sync(self._remove, update_id)
+        except OSError as exc:
+            logger.warning("the handled update %s could not be removed: %s", update_id, exc)
+
+    async def load(self) -> list[tuple[int, Any]]:
+        """Return what a run before this one left behind, in order; what is damaged is set aside."""
+        return await anyio.to_thread.run_sync(self._load)
+
+    def _path(self, update_id: int) -> Path:
+        return self._folder / f"{update_id}.json"
+
+    def _write(self, update_id: int, data: bytes) -> None:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = self._path(update_id)
+        fresh = path.with_name(path.name + _FRESH)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        with open(os.open(fresh, flags, 0o600), "wb") as file:  # noqa: PTH123 (a descriptor has no path)
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+        folder = os.open(self._folder, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    def _remove(self, update_id: int) -> None:
+        self._path(update_id).unlink(missing_ok=True)
+
+    def _load(self) -> list[tuple[int, Any]]:
+        found: list[tuple[int, Any]] = []
+        if not self._folder.is_dir():
+            return found
+        for path in self._folder.iterdir():
+            if path.name.endswith(_FRESH):
+                # Its update was never confirmed to Telegram, which sends it again.
+                path.unlink(missing_ok=True)
+            elif path.suffix == ".json" and path.stem.isdecimal():
+                try:
+                    found.append((int(path.stem), json.loads(path.read_bytes())))
+                except (OSError, ValueError) as exc:
+                    logger.warning("a kept update cannot be read, %s is set aside: %s", path, exc)
+                    path.rename(path.with_suffix(".damaged"))
+        return sorted(found, key=lambda one: one[0])

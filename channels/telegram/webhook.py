@@ -1,0 +1,232 @@
+"""Updates that Telegram sends by itself, to a server that all bots of the program share.
+
+An update is answered with 200 only once it was taken; Telegram sends again what was answered
+otherwise (https://core.telegram.org/bots/api#setwebhook).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+from aiogram.methods import GetWebhookInfo, SetWebhook
+from aiohttp import web
+
+from bot.bus import BusError, ChannelRefused
+from channels.delivery.screen import Flooded, ScreenError
+from channels.telegram.api import Api
+from channels.telegram.intake import Intake
+from channels.telegram.reading import ALLOWED_UPDATES
+from channels.telegram.timing import Pause, Timing
+from channels.telegram.updates import update_number
+
+logger = logging.getLogger(__name__)
+
+_HEADER = "X-Telegram-Bot-Api-Secret-Token"
+_MOST_BYTES = 1024 * 1024
+_STOP_SECONDS = 2.0
+
+Taker = Callable[[Any], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookPlace:
+    """Where Telegram sends updates to.
+
+    Attributes:
+        url: The public address, without a path for the bot; some proxy passes it on to here.
+        host: Where this program listens.
+        port: Likewise; 0 only where one bot is run.
+    """
+
+    url: str
+    host: str
+    port: int
+
+    def address(self, bot_id: int) -> str:
+        """Return the address for one bot's updates."""
+        return f"{self.url.rstrip('/')}{_path(bot_id)}"
+
+
+def secret_of(token: str) -> str:
+    """Return what Telegram shows with each update: derived, so that it need not be kept."""
+    return hmac.new(token.encode(), b"tapebot webhook", hashlib.sha256).hexdigest()
+
+
+@dataclass(slots=True)
+class _Listener:
+    """One port and the bots behind it."""
+
+    bots: dict[str, tuple[str, Taker]] = field(default_factory=dict)
+    users: int = 0
+    starting: anyio.Lock = field(default_factory=anyio.Lock)
+    runner: web.AppRunner | None = None
+
+    async def start(self, host: str, port: int) -> None:
+        """Open the port. The caller holds ``starting``."""
+        app = web.Application(client_max_size=_MOST_BYTES)
+        app.router.add_post("/telegram/{bot}", self._received)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=_STOP_SECONDS)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, host, port).start()
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await runner.cleanup()
+            raise
+        self.runner = runner
+
+    async def leave(self) -> None:
+        """Give it up; the last one closes the port. Whoever comes meanwhile opens it again."""
+        async with self.starting:
+            self.users -= 1
+            if self.users == 0 and self.runner is not None:
+                runner, self.runner = self.runner, None
+                await runner.cleanup()
+
+    async def _received(self, request: web.Request) -> web.Response:
+        known = self.bots.get(request.match_info["bot"])
+        given = request.headers.get(_HEADER, "").encode("utf-8", "surrogateescape")
+        if known is None or not hmac.compare_digest(given, known[0].encode()):
+            return web.Response(status=403 if known else 404)
+        try:
+            raw = json.loads(await request.read())
+        except ValueError:
+            return web.Response(status=400, text="not JSON")
+        if update_number(raw) is None:
+            return web.Response(status=400, text="not an update")
+        try:
+            await known[1](raw)
+        except BusError as error:
+            logger.warning("an update was not taken: %s", error)
+            return web.Response(status=503, text="not taken, send it again")
+        return web.Response()
+
+
+_listeners: dict[tuple[str, int], _Listener] = {}
+
+
+@asynccontextmanager
+async def listening(place: WebhookPlace) -> AsyncIterator[_Listener]:
+    """Listen at a place, together with whatever bot of the program does so already.
+
+    Raises:
+        ChannelRefused: The port is taken, or the host is not this machine's.
+    """
+    key = (place.host, place.port)
+    listener = _listeners.setdefault(key, _Listener())
+    listener.users += 1
+    try:
+        async with listener.starting:
+            if listener.runner is None:
+                try:
+                    await listener.start(*key)
+                except OSError as exc:
+                    raise ChannelRefused(
+                        f"updates from Telegram cannot arrive at {place.host}:{place.port} "
+                        f"({exc.strerror}); change TAPEBOT_TELEGRAM_WEBHOOK_LISTEN"
+                    ) from exc
+        yield listener
+    finally:
+        with anyio.CancelScope(shield=True):
+            await listener.leave()
+        if listener.users == 0:
+            _listeners.pop(key, None)
+
+
+class Webhook:
+    """Has Telegram send one bot's updates here.
+
+    Args:
+        api: Telegram.
+        intake: Takes the updates.
+        address: Where they are sent.
+        secret: What Telegram has to show.
+        announce: Tells whoever runs the program.
+        timing: Waits.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        intake: Intake,
+        address: str,
+        secret: str,
+        *,
+        announce: Callable[[str], None],
+        timing: Timing,
+    ) -> None:
+        self._api = api
+        self._intake = intake
+        self._address = address
+        self._secret = secret
+        self._announce = announce
+        self._timing = timing
+        self._told = ""
+
+    async def run(self, listener: _Listener) -> None:
+        """Take updates until cancelled."""
+        name = str(self._api.bot_id)
+        listener.bots[name] = (self._secret, self._intake.take)
+        try:
+            while True:
+                await self._ask()
+                await self._watch()
+        finally:
+            del listener.bots[name]
+
+    async def _ask(self) -> None:
+        """Ask Telegram for the updates, until it agrees."""
+        pause = Pause(self._timing)
+        while True:
+            try:
+                await self._api(
+                    SetWebhook(
+                        url=self._address,
+                        secret_token=self._secret,
+                        allowed_updates=ALLOWED_UPDATES,
+                        drop_pending_updates=False,
+                    )
+                )
+            except Flooded as flood:
+                await pause.wait(flood.seconds)
+            except ScreenError as error:
+                self._tell(
+                    f"the webhook could not be set, I try again until it is ({error}); "
+                    "TAPEBOT_TELEGRAM_WEBHOOK_URL is its address"
+                )
+                await pause.wait()
+            else:
+                return
+
+    async def _watch(self) -> None:
+        """Return once updates do not come here any more, as far as Telegram says."""
+        while True:
+            await anyio.sleep(self._timing.look)
+            try:
+                info = await self._api(GetWebhookInfo())
+            except ScreenError as error:
+                logger.debug("the webhook could not be looked at: %s", error)
+                continue
+            if info.url != self._address:
+                self._tell("another program took this bot's updates; stop it. I take them back")
+                return
+            if info.last_error_message and info.pending_update_count:
+                self._tell(f"updates do not get through: {info.last_error_message}")
+
+    def _tell(self, what: str) -> None:
+        if what != self._told:
+            self._told = what
+            logger.warning("Telegram: %s", what)
+            self._announce(f"Telegram: {what}")
+
+
+def _path(bot_id: int) -> str:
+    return f"/telegram/{bot_id}"

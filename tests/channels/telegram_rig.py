@@ -1,0 +1,254 @@
+"""A Telegram channel between the Telegram test server and a real bus, with a door and a desk."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from bot.bus import (
+    Accepted,
+    Answer,
+    Attachment,
+    BusError,
+    ChannelPort,
+    DeliveryReport,
+    File,
+    FileUnavailable,
+    Inbound,
+    Knock,
+    Outbound,
+    Role,
+    Verdict,
+)
+from bot.bus.local import LocalBus
+from bot.testing.telegram_server import TelegramServer
+from channels.base import CommandMenu, Groups, Platform
+from channels.telegram import TelegramChannel, WebhookPlace
+from channels.telegram.timing import Timing
+
+QUICK = Timing(poll=5, gather=0.15, first_retry=0.02, longest_retry=0.1, look=0.1)
+SECONDS = 5.0
+REFUSAL = "This bot is _private_."
+
+
+class Door:
+    """Lets in whom it knows; tells strangers so in private."""
+
+    def __init__(self) -> None:
+        self.roles: dict[str, Role] = {}
+        self.chats: set[str] = set()
+        self.knocks: list[Knock] = []
+        self.broken = False
+        self.silent_in_groups = True
+        self.holds: dict[int, anyio.Event] = {}
+        self.held = anyio.Event()
+
+    async def admit(self, knock: Knock) -> Verdict:
+        if self.broken:
+            raise BusError("the list of people cannot be written")
+        self.knocks.append(knock)
+        if len(self.knocks) in self.holds:
+            self.held.set()
+            await self.holds[len(self.knocks)].wait()
+        if knock.sender.id in self.roles:
+            return Verdict(self.roles[knock.sender.id])
+        if self.chats & set(knock.places):
+            return Verdict("member")
+        return Verdict(None, None if not knock.private and self.silent_in_groups else REFUSAL)
+
+
+class Desk:
+    """Fetches files of up to a size; a voice message says what its bytes are."""
+
+    def __init__(self) -> None:
+        self.most = 25 * 1024 * 1024
+        self.taken: list[tuple[File, bytes]] = []
+
+    async def take(self, file: File) -> Attachment:
+        try:
+            data = await file.fetch(self.most)
+        except FileUnavailable as gone:
+            return Attachment(file.kind, file.name, file.mime, file.size or 0, note=str(gone))
+        self.taken.append((file, data))
+        text = data.decode("utf-8", "replace") if file.kind == "voice" else None
+        return Attachment(file.kind, file.name, file.mime, len(data), text=text)
+
+
+class Port:
+    """The bus's port, through which a test may let nothing pass."""
+
+    def __init__(self, port: ChannelPort) -> None:
+        self._port = port
+        self.refusals: list[BusError] = []
+        self.gate: anyio.Event | None = None
+        self.tries: list[Inbound] = []
+        self.tried = anyio.Event()
+        self.reports: list[DeliveryReport] = []
+        self.reported = anyio.Event()
+
+    async def publish(self, inbound: Inbound) -> Accepted:
+        self.tries.append(inbound)
+        self.tried.set()
+        self.tried = anyio.Event()
+        if self.gate is not None:
+            await self.gate.wait()
+        if self.refusals:
+            raise self.refusals.pop(0)
+        return await self._port.publish(inbound)
+
+    async def receive(self) -> Outbound:
+        return await self._port.receive()
+
+    async def report(self, report: DeliveryReport) -> None:
+        self.reports.append(report)
+        await self._port.report(report)
+        self.reported.set()
+        self.reported = anyio.Event()
+
+    async def drained(self) -> None:
+        await self._port.drained()
+
+
+@dataclass
+class Rig:
+    """Everything around the channel.
+
+    Attributes:
+        inbounds: What reached the bus, in order.
+        answering: Whether each message that asks is answered ``echo: TEXT``.
+    """
+
+    telegram: TelegramServer
+    folder: Path
+    bus: LocalBus
+    door: Door = field(default_factory=Door)
+    desk: Desk = field(default_factory=Desk)
+    said: list[str] = field(default_factory=list)
+    inbounds: list[Inbound] = field(default_factory=list)
+    commands: tuple[CommandMenu, ...] = ()
+    groups: Groups = field(default_factory=Groups)
+    timing: Timing = QUICK
+    answering: bool = True
+    ports: dict[str, Port] = field(default_factory=dict)
+    _arrived: anyio.Event = field(default_factory=anyio.Event)
+
+    @property
+    def spooled(self) -> list[str]:
+        return sorted(path.name for path in self.folder.glob("**/spool/*"))
+
+    def port(self, name: str = "telegram") -> Port:
+        if name not in self.ports:
+            self.ports[name] = Port(self.bus.channel(name))
+        return self.ports[name]
+
+    def channel(
+        self,
+        name: str = "telegram",
+        *,
+        token: str | None = None,
+        webhook: WebhookPlace | None = None,
+        url: str | None = None,
+    ) -> TelegramChannel:
+        platform = Platform(
+            access=self.door,
+            media=self.desk,
+            commands=self.commands,
+            groups=self.groups,
+            folder=self.folder / name,
+            announce=self.announce,
+        )
+        return TelegramChannel(
+            name,
+            token or self.telegram.token,
+            platform,
+            api_base=url or self.telegram.url,
+            webhook=webhook,
+            timing=self.timing,
+        )
+
+    @asynccontextmanager
+    async def running(self, name: str = "telegram", **how: Any) -> AsyncIterator[None]:
+        """Run a channel within the block; a kill as far as the world can see."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self.channel(name, **how).run, self.port(name))
+            yield
+            tasks.cancel_scope.cancel()
+
+    def announce(self, line: str) -> None:
+        self.said.append(line)
+        self._wake()
+
+    async def until(self, claim: Callable[[], Any], within: float = SECONDS) -> None:
+        """Wait until something holds of what arrived or was announced."""
+        with anyio.move_on_after(within):
+            while not claim():
+                await self._arrived.wait()
+            return
+        raise TimeoutError(
+            f"not within {within} s: {self.inbounds=} {self.said=} "
+            f"{self.telegram.books.statistics()=}"
+        )
+
+    async def arrived(self, count: int) -> list[Inbound]:
+        """Return what reached the bus, once it is so many."""
+        await self.until(lambda: len(self.inbounds) >= count)
+        return self.inbounds
+
+    async def until_tried(self, count: int) -> None:
+        """Wait until the channel published, or tried to, so many times."""
+        with anyio.fail_after(SECONDS):
+            while len(self.port().tries) < count:
+                await self.port().tried.wait()
+
+    async def shown(self, chat: Any, count: int) -> list[str]:
+        await self.telegram.until_messages(chat, count)
+        return self.telegram.books.texts(chat.id)
+
+    async def work(self) -> None:
+        """Take what comes out of the bus, and answer it."""
+        async with anyio.create_task_group() as tasks:
+            while True:
+                tasks.start_soon(self._serve, await self.bus.claim())
+
+    async def _serve(self, inbox: Any) -> None:
+        while (item := inbox.receive_nowait()) is not None:
+            if isinstance(item, DeliveryReport):
+                continue
+            inbound = item.inbound
+            self.inbounds.append(inbound)
+            if self.answering and inbound.asks:
+                target = inbound.id if inbound.id.isdecimal() else None
+                number = f"a{inbound.address.session}/{inbound.id}"
+                await self.bus.send(
+                    Answer(inbound.address, number, f"echo: {inbound.text}", target)
+                )
+            await item.ack()
+            self._wake()
+        inbox.release()
+
+    def _wake(self) -> None:
+        self._arrived.set()
+        self._arrived = anyio.Event()
+
+
+@asynccontextmanager
+async def rigged(folder: Path, **how: Any) -> AsyncIterator[Rig]:
+    """Yield a rig whose server and bus run; Ada (7) owns the bot, Eve (13) is a stranger."""
+    async with TelegramServer() as telegram, anyio.create_task_group() as tasks:
+        bus = LocalBus(folder / "bus", session_limit=50, sync=False)
+        rig = Rig(telegram, folder, bus, **how)
+        rig.door.roles["7"] = "owner"
+        telegram.user(7, "Ada", "ada")
+        telegram.user(13, "Eve", "eve")
+        tasks.start_soon(rig.work)
+        try:
+            yield rig
+        finally:
+            tasks.cancel_scope.cancel()
+            with anyio.CancelScope(shield=True):
+                await bus.aclose()

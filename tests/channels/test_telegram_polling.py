@@ -1,0 +1,236 @@
+"""Polling: nothing is confirmed to Telegram before it is safe, and nothing ends it but a person."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+from telegram_rig import rigged
+
+from bot.bus import BusError, ChannelRefused
+
+
+@pytest.fixture
+async def rig(tmp_path):
+    async with rigged(tmp_path) as rig:
+        yield rig
+
+
+async def test_a_message_is_answered(rig):
+    chat = rig.telegram.private(7)
+    async with rig.running():
+        number = rig.telegram.say(chat, 7, "Hello?")
+        assert await rig.shown(chat, 1) == ["echo: Hello?"]
+        await rig.telegram.until_confirmed()
+    assert rig.said == ["Telegram: @tape_bot is here"]
+    assert rig.telegram.books.messages(chat.id)[0].reply_to == number
+    assert rig.inbounds[0].id == str(number)
+
+
+async def test_what_was_sent_while_the_bot_was_away_is_answered_in_order(rig):
+    chat = rig.telegram.private(7)
+    for text in ("one", "two", "three"):
+        rig.telegram.say(chat, 7, text)
+    async with rig.running():
+        assert await rig.shown(chat, 3) == ["echo: one", "echo: two", "echo: three"]
+
+
+async def test_an_update_is_confirmed_only_after_its_message_is_on_the_bus(rig):
+    chat = rig.telegram.private(7)
+    rig.port().gate = anyio.Event()
+    async with rig.running():
+        rig.telegram.say(chat, 7, "keep me")
+        await rig.telegram.until(lambda books: books.updates[0].handed_at)
+        assert rig.telegram.books.unconfirmed
+    assert rig.telegram.books.unconfirmed, "a kill while it is published loses nothing"
+    rig.port().gate = None
+    async with rig.running():
+        assert await rig.shown(chat, 1) == ["echo: keep me"]
+        await rig.telegram.until_confirmed()
+    assert len(rig.inbounds) == 1
+
+
+async def test_what_the_bus_refuses_is_not_confirmed_and_tried_again(rig):
+    chat = rig.telegram.private(7)
+    rig.port().refusals += [BusError("the disk is full"), BusError("the disk is full")]
+    async with rig.running():
+        rig.telegram.say(chat, 7, "one")
+        rig.telegram.say(chat, 7, "two")
+        shown = await rig.shown(chat, 3)
+    assert shown[-2:] == ["echo: one", "echo: two"]
+    assert [text for text in shown if "disk" in text] == [
+        "the disk is full (I try again until it works.)"
+    ]
+    assert len(rig.telegram.books.updates[0].handed_at) == 3
+
+
+async def test_an_update_that_comes_again_is_answered_once(rig):
+    chat = rig.telegram.private(7)
+    async with rig.running():
+        rig.telegram.say(chat, 7, "once")
+        await rig.shown(chat, 1)
+        await rig.telegram.until_confirmed()
+        rig.telegram.redeliver(rig.telegram.books.updates[0])
+        rig.telegram.say(chat, 7, "after")
+        assert await rig.shown(chat, 2) == ["echo: once", "echo: after"]
+    async with rig.running():
+        rig.telegram.redeliver(rig.telegram.books.updates[0])
+        rig.telegram.say(chat, 7, "later")
+        assert (await rig.shown(chat, 3))[2:] == ["echo: later"]
+
+
+async def test_malformed_and_unknown_updates_stop_nothing(rig, caplog):
+    chat = rig.telegram.private(7)
+    rig.telegram.raw({"message": {"message_id": "many", "text": "secret of Eve"}})
+    rig.telegram.raw({"message": 5})
+    rig.telegram.raw({"a_kind_of_next_year": {"id": 1}})
+    rig.telegram.say(chat, 7, "fine")
+    async with rig.running():
+        assert await rig.shown(chat, 1) == ["echo: fine"]
+        await rig.telegram.until_confirmed()
+    skipped = [one.getMessage() for one in caplog.records if "malformed" in one.getMessage()]
+    first = rig.telegram.books.updates[0].id
+    assert len(skipped) == 2
+    assert f"update {first} is skipped" in skipped[0]
+    assert "secret of Eve" not in caplog.text
+
+
+async def test_an_outage_is_waited_out(rig):
+    chat = rig.telegram.private(7)
+    async with rig.running():
+        rig.telegram.say(chat, 7, "before")
+        await rig.shown(chat, 1)
+        async with rig.telegram.outage():
+            rig.telegram.say(chat, 7, "during")
+        assert await rig.shown(chat, 2) == ["echo: before", "echo: during"]
+
+
+@pytest.mark.parametrize("method", ["getMe", "getUpdates", "deleteWebhook"])
+@pytest.mark.parametrize("kind", ["html", "hang_up", "garbage"])
+async def test_broken_answers_are_waited_out(rig, method, kind):
+    chat = rig.telegram.private(7)
+    getattr(rig.telegram.faults, kind)(method=method, times=3)
+    async with rig.running():
+        rig.telegram.say(chat, 7, "Hello?")
+        assert await rig.shown(chat, 1) == ["echo: Hello?"]
+
+
+async def test_the_network_may_be_away_at_the_start(rig):
+    chat = rig.telegram.private(7)
+    await rig.telegram.down()
+    async with rig.running():
+        await rig.until(lambda: rig.said)
+        assert rig.said[0].startswith("Telegram: no connection to 127.0.0.1, I try again")
+        await rig.telegram.up()
+        rig.telegram.say(chat, 7, "Hello?")
+        assert await rig.shown(chat, 1) == ["echo: Hello?"]
+    assert rig.said[1:] == ["Telegram: @tape_bot is here"]
+
+
+async def test_another_poller_is_named_once_and_waited_out(rig):
+    chat = rig.telegram.private(7)
+    words = "Conflict: terminated by other getUpdates request"
+    rig.telegram.faults.refuse(409, words, method="getUpdates", times=4)
+    async with rig.running():
+        rig.telegram.say(chat, 7, "Hello?")
+        assert await rig.shown(chat, 1) == ["echo: Hello?"]
+    assert [line for line in rig.said if "is here" not in line] == [
+        "Telegram: another program gets this bot's updates; stop it, or give each a bot of its "
+        f"own. I try again until then ({words})"
+    ]
+
+
+async def test_a_webhook_that_somebody_sets_is_taken_away(rig):
+    chat = rig.telegram.private(7)
+    bot = rig.telegram.world.bots[rig.telegram.token]
+    bot.webhook = {"url": "http://127.0.0.1:1/x", "secret": ""}
+    async with rig.running():
+        rig.telegram.say(chat, 7, "one")
+        await rig.shown(chat, 1)
+        bot.webhook = {"url": "http://127.0.0.1:1/x", "secret": ""}
+        bot.poll += 1
+        bot.wake()
+        rig.telegram.say(chat, 7, "two")
+        assert await rig.shown(chat, 2) == ["echo: one", "echo: two"]
+
+
+@pytest.mark.parametrize(
+    ("token", "word"),
+    [
+        pytest.param("nonsense", "is not a bot token", id="no token"),
+        pytest.param("123:never-heard-of", "does not know the token", id="unknown"),
+    ],
+)
+async def test_a_wrong_token_is_refused_by_the_name_of_its_setting(rig, token, word):
+    with pytest.raises(ChannelRefused) as refused, anyio.fail_after(5):
+        await rig.channel(token=token).run(rig.port())
+    assert "TAPEBOT_TELEGRAM_TOKEN" in str(refused.value)
+    assert word in str(refused.value)
+    assert "never-heard" not in str(refused.value)
+
+
+async def test_a_token_that_is_revoked_later_ends_the_channel(rig):
+    chat = rig.telegram.private(7)
+    rig.telegram.say(chat, 7, "Hello?")
+
+    async def revoke() -> None:
+        await rig.shown(chat, 1)
+        rig.telegram.revoke(rig.telegram.token)
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(revoke)
+            with pytest.raises(ChannelRefused, match="revoked or mistyped") as refused:
+                await rig.channel().run(rig.port())
+    assert rig.telegram.token.partition(":")[2] not in str(refused.value)
+
+
+async def test_two_bots_know_nothing_of_each_other(rig):
+    other = "4300002:ANOTHER-TOKEN"
+    work = rig.telegram.bot(other, name="Work", username="work_bot")
+    chat = rig.telegram.private(7)
+    async with rig.running(), rig.running("telegram-work", token=other):
+        await rig.until(lambda: len(rig.said) == 2)
+        rig.telegram.say(chat, 7, "to one", bot=rig.telegram.me)
+        rig.telegram.say(chat, 7, "to the other", bot=work)
+        await rig.shown(chat, 2)
+    sessions = {one.session: one.text for one in rig.inbounds}
+    assert sessions == {"telegram:7": "to one", "telegram-work:7": "to the other"}
+    shown = {one.bot: one.text for one in rig.telegram.books.messages(chat.id)}
+    assert shown == {rig.telegram.me.id: "echo: to one", work.id: "echo: to the other"}
+
+
+async def test_the_token_is_in_no_log_line_and_in_no_word_to_anybody(rig, caplog):
+    caplog.set_level("DEBUG")
+    secret = rig.telegram.token.partition(":")[2]
+    chat = rig.telegram.private(7)
+    faults = rig.telegram.faults
+    async with rig.running():
+        rig.telegram.say(chat, 7, "one")
+        await rig.shown(chat, 1)
+        faults.html(404, method="download")
+        faults.hang_up(method="sendMessage")
+        faults.hang_up(method="getUpdates", times=3)
+        faults.garbage(method="sendChatAction")
+        rig.telegram.photo(chat, 7)
+        await rig.shown(chat, 2)
+        async with rig.telegram.outage():
+            rig.telegram.say(chat, 7, "two")
+        await rig.shown(chat, 3)
+    assert secret not in caplog.text
+    assert secret not in str(rig.said)
+    assert secret not in str(rig.telegram.books.texts(chat.id))
+    assert secret not in str(rig.inbounds)
+
+
+async def test_the_menu_is_set_when_it_differs_and_only_then(rig):
+    from channels.base import CommandMenu
+
+    rig.commands = (CommandMenu("memory", "What I know"), CommandMenu("not-one", "No name there"))
+    async with rig.running():
+        await rig.telegram.until(lambda books: books.called("setMyCommands"))
+    async with rig.running():
+        await rig.telegram.until(lambda books: len(books.called("getMyCommands")) == 2)
+        rig.telegram.say(rig.telegram.private(7), 7, "Hello?")
+        await rig.arrived(1)
+    assert len(rig.telegram.books.called("setMyCommands")) == 1
+    assert "not-one" not in str(rig.telegram.books.called("setMyCommands")[0].params)

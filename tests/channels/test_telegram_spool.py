@@ -1,0 +1,196 @@
+"""What takes long survives a kill, and no chat waits for another's."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+from telegram_rig import rigged
+
+from bot.bus import BusClosed, BusError
+from bot.testing.telegram_media import Media
+from channels.telegram.spool import Spool
+
+KILLED = """
+import asyncio, os, sys
+from pathlib import Path
+from channels.telegram.spool import Spool
+
+async def main():
+    spool = Spool(Path(sys.argv[1]))
+    await spool.put(1, {"update_id": 1, "text": "Grüße \\ud83d"})
+    print("durable", flush=True)
+    await asyncio.sleep(60)
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+async def rig(tmp_path):
+    async with rigged(tmp_path) as rig:
+        rig.chat = rig.telegram.private(7)
+        yield rig
+
+
+async def test_a_file_whose_fetching_was_killed_is_fetched_after_the_restart(rig):
+    rig.telegram.faults.slow(method="download", gate=anyio.Event(), times=1)
+    async with rig.running():
+        rig.telegram.voice(rig.chat, 7, b"first")
+        rig.telegram.say(rig.chat, 7, "second")
+        await rig.telegram.until(
+            lambda books: (
+                len(books.updates) == 2 and not books.unconfirmed and books.called("getFile")
+            )
+        )
+        assert len(rig.spooled) == 2
+        assert rig.inbounds == []
+    rig.telegram.faults.clear()
+    rig.telegram.say(rig.chat, 7, "third")
+    async with rig.running():
+        await rig.arrived(3)
+        await rig.shown(rig.chat, 3)
+    assert [one.text for one in rig.inbounds] == ["first", "second", "third"]
+    assert rig.spooled == []
+
+
+async def test_an_album_that_was_killed_half_way_is_one_message_after_the_restart(rig):
+    rig.port().gate = anyio.Event()
+    async with rig.running():
+        rig.telegram.album(
+            rig.chat, 7, [Media("photo", b"1"), Media("photo", b"22", caption="two")]
+        )
+        await rig.until_tried(1)
+    assert len(rig.spooled) == 2
+    rig.port().gate = None
+    async with rig.running():
+        [inbound] = await rig.arrived(1)
+        await rig.shown(rig.chat, 1)
+    assert (inbound.text, len(inbound.attachments)) == ("two", 2)
+
+
+async def test_a_message_that_was_published_before_the_kill_is_not_answered_again(rig):
+    async with rig.running():
+        rig.telegram.voice(rig.chat, 7, b"once")
+        await rig.shown(rig.chat, 1)
+    update = rig.telegram.books.updates[0].update
+    await Spool(rig.folder / "telegram" / "spool").put(update["update_id"], update)
+    async with rig.running():
+        rig.telegram.say(rig.chat, 7, "after")
+        await rig.shown(rig.chat, 2)
+    assert [one.text for one in rig.inbounds] == ["once", "after"]
+
+
+async def test_who_was_shut_out_meanwhile_stays_out(rig):
+    rig.telegram.faults.slow(method="download", gate=anyio.Event(), times=1)
+    async with rig.running():
+        rig.telegram.voice(rig.chat, 7, b"first")
+        await rig.telegram.until(lambda books: books.called("getFile"))
+        await rig.telegram.until_confirmed()
+    rig.telegram.faults.clear()
+    before = len(rig.telegram.books.downloads)
+    rig.door.roles.clear()
+    async with rig.running():
+        rig.telegram.say(rig.chat, 7, "and now?")
+        await rig.shown(rig.chat, 1)
+    assert (rig.inbounds, rig.spooled) == ([], [])
+    assert len(rig.telegram.books.downloads) == before
+
+
+async def test_what_the_bus_refuses_in_a_lane_is_tried_again_and_told_once(rig):
+    rig.port().refusals += [BusError("the disk is full")] * 3
+    async with rig.running():
+        rig.telegram.voice(rig.chat, 7, b"first")
+        rig.telegram.say(rig.chat, 7, "second")
+        shown = await rig.shown(rig.chat, 3)
+    assert [one for one in shown if "disk" not in one] == ["echo: first", "echo: second"]
+    assert len(shown) == 3
+    assert rig.spooled == []
+
+
+async def test_a_bus_that_closes_leaves_the_file_for_the_next_start(rig):
+    rig.port().refusals.append(BusClosed("tapebot is stopping"))
+    async with rig.running():
+        rig.telegram.voice(rig.chat, 7, b"first")
+        await rig.until_tried(1)
+        assert len(rig.spooled) == 1
+    async with rig.running():
+        assert await rig.shown(rig.chat, 1) == ["echo: first"]
+
+
+async def test_a_spool_that_cannot_be_written_leaves_the_update_with_telegram(rig):
+    (rig.folder / "telegram").mkdir()
+    blocked = rig.folder / "telegram" / "spool"
+    blocked.write_text("not a folder")
+    async with rig.running():
+        rig.telegram.voice(rig.chat, 7, b"first")
+        [word] = await rig.shown(rig.chat, 1)
+        assert "could not be kept" in word
+        assert rig.telegram.books.unconfirmed
+        blocked.unlink()
+        assert (await rig.shown(rig.chat, 2))[-1] == "echo: first"
+
+
+async def test_a_chat_where_too_much_waits_says_so_and_holds_up_nothing(rig):
+    rig.telegram.faults.slow(method="download", gate=anyio.Event(), times=1)
+    group = rig.telegram.group(-1001, "Garden")
+    async with rig.running():
+        rig.telegram.voice(rig.chat, 7, b"slow")
+        for number in range(200):
+            rig.telegram.say(rig.chat, 7, f"message {number}")
+        rig.telegram.say(group, 7, "@tape_bot elsewhere")
+        assert await rig.shown(group, 1) == ["echo: elsewhere"]
+        [word] = await rig.shown(rig.chat, 1)
+    assert "200 messages already wait here" in word
+    assert len(rig.spooled) == 200
+
+
+async def test_damaged_files_are_set_aside_and_the_others_handled(rig):
+    folder = rig.folder / "telegram" / "spool"
+    folder.mkdir(parents=True)
+    (folder / "5.json").write_text("{")
+    (folder / "6.json").write_text(json.dumps({"update_id": 6, "message": {"message_id": "x"}}))
+    (folder / "7.json.new").write_text("{}")
+    (folder / "README").write_text("mine")
+    message = {
+        "message_id": 900,
+        "date": 1_700_000_000,
+        "chat": rig.chat.as_json(),
+        "from": rig.telegram.world.users[7].as_json(),
+        "text": "kept",
+    }
+    (folder / "8.json").write_text(json.dumps({"update_id": 8, "message": message}))
+    async with rig.running():
+        assert await rig.shown(rig.chat, 1) == ["echo: kept"]
+        await rig.until(lambda: len(rig.spooled) == 2)
+    assert rig.spooled == ["5.damaged", "README"]
+
+
+async def test_files_are_open_to_their_owner_only(tmp_path):
+    spool = Spool(tmp_path / "a" / "spool")
+    await spool.put(3, {"update_id": 3})
+    path = tmp_path / "a" / "spool" / "3.json"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    await spool.put(12, {"update_id": 12})
+    assert [number for number, _ in await spool.load()] == [3, 12]
+    await spool.remove(3)
+    await spool.remove(3)
+    assert [number for number, _ in await spool.load()] == [12]
+
+
+async def test_what_was_put_is_there_after_a_kill(tmp_path):
+    with subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+    ) as process:
+        assert process.stdout.readline() == b"durable\n"
+        process.kill()
+    assert await Spool(tmp_path).load() == [(1, {"update_id": 1, "text": "Grüße \ud83d"})]
