@@ -1,0 +1,159 @@
+"""The Discord channel: keeps a connection to Discord, whatever happens to it."""
+
+from __future__ import annotations
+
+import logging
+import random
+
+import aiohttp
+import anyio
+import discord
+import yarl
+from discord.gateway import DiscordWebSocket
+from discord.http import Route
+
+from bot.bus import ChannelPort, ChannelRefused
+from channels.base import Platform
+from channels.delivery.courier import Courier
+from channels.discord.deferred import Deferred
+from channels.discord.gate import Gate
+from channels.discord.intake import Intake
+from channels.discord.life import ContentNotAllowed, Life
+from channels.discord.marks import Marks
+from channels.discord.patience import FIRST_PAUSE, LONGEST_PAUSE
+from channels.discord.screen import DiscordScreen
+from channels.discord.uplink import Uplink
+
+logger = logging.getLogger(__name__)
+
+_STEADY_SECONDS = 60.0
+
+_LOGIN_REFUSED = (
+    "Discord refuses the bot's token. Set TAPEBOT_DISCORD_TOKEN to the one that the page Bot of "
+    "your application shows after Reset Token: https://discord.com/developers/applications"
+)
+_NO_CONTENT = (
+    'Discord does not let the bot read messages. Switch on "Message Content Intent" under '
+    "Bot > Privileged Gateway Intents of your application, then start again: "
+    "https://discord.com/developers/applications"
+)
+_TOO_LARGE = "Discord wants this bot to be sharded, since it is on too many servers; tapebot is not"
+
+
+class DiscordChannel:
+    """Direct conversations, servers' channels and threads of one bot on Discord.
+
+    What was said while the bot was away is read from the history of the channels that it knows.
+    Direct conversations that somebody opened meanwhile are not among them: Discord does not list
+    them to bots.
+
+    Args:
+        name: The first part of its sessions' keys, ``discord`` or ``discord-SOMETHING``.
+        token: The bot's token.
+        platform: What the program gives.
+        api_base: Another base of REST calls, for the whole process; None leaves Discord's.
+        gateway_url: Another gateway, for the whole process; None leaves Discord's.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        token: str,
+        platform: Platform,
+        *,
+        api_base: str | None = None,
+        gateway_url: str | None = None,
+    ) -> None:
+        self._name = name
+        self._token = token.strip()
+        self._platform = platform
+        if api_base is not None:
+            Route.BASE = api_base
+        if gateway_url is not None:
+            DiscordWebSocket.DEFAULT_GATEWAY = yarl.URL(gateway_url)
+
+    @property
+    def name(self) -> str:
+        """The first part of its sessions' keys."""
+        return self._name
+
+    async def run(self, port: ChannelPort) -> None:
+        """Serve until cancelled; a lost connection is made anew.
+
+        Raises:
+            ChannelRefused: The token or the application's settings are wrong.
+        """
+        if not self._token.isascii() or not self._token.isprintable() or " " in self._token:
+            raise ChannelRefused(_LOGIN_REFUSED)
+        uplink = Uplink()
+        deferred = Deferred(uplink)
+        marks = Marks(self._platform.folder / "marks.json")
+        marks.load()
+        refusal: ChannelRefused | None = None
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(marks.keep)
+            tasks.start_soon(Courier(port, DiscordScreen(uplink, deferred)).run)
+            try:
+                await self._live(Gate(self._platform.access, port), uplink, deferred, marks)
+            except ChannelRefused as refused:
+                refusal = refused
+            tasks.cancel_scope.cancel()
+        if refusal is not None:
+            raise refusal
+
+    async def _live(self, gate: Gate, uplink: Uplink, deferred: Deferred, marks: Marks) -> None:
+        """Live one life after the other."""
+        intake = Intake(self._name, self._platform, gate, uplink, marks)
+        pause, announced = FIRST_PAUSE, False
+        while True:
+            life = Life(
+                self._name,
+                self._platform,
+                gate=gate,
+                intake=intake,
+                uplink=uplink,
+                deferred=deferred,
+                marks=marks,
+            )
+            life.was_ready = announced
+            began = anyio.current_time()
+            ended = await life.run(self._token)
+            announced = life.was_ready
+            _refuse_if_hopeless(ended)
+            if anyio.current_time() - began > _STEADY_SECONDS:
+                pause = FIRST_PAUSE
+            wait = pause * random.uniform(0.8, 1.2)  # noqa: S311 - not a secret
+            _log_end(ended, wait)
+            await anyio.sleep(wait)
+            pause = min(pause * 2, LONGEST_PAUSE)
+
+
+def _refuse_if_hopeless(ended: Exception | None) -> None:
+    """Raise what only a person can mend.
+
+    Raises:
+        ChannelRefused: It is such.
+    """
+    if isinstance(ended, discord.LoginFailure):
+        raise ChannelRefused(_LOGIN_REFUSED) from ended
+    if isinstance(ended, discord.PrivilegedIntentsRequired | ContentNotAllowed):
+        raise ChannelRefused(_NO_CONTENT) from ended
+    if not isinstance(ended, discord.ConnectionClosed):
+        return
+    # https://discord.com/developers/docs/topics/opcodes-and-status-codes#gateway
+    match ended.code:
+        case 4004:
+            raise ChannelRefused(_LOGIN_REFUSED) from ended
+        case 4014:
+            raise ChannelRefused(_NO_CONTENT) from ended
+        case 4010 | 4011:
+            raise ChannelRefused(_TOO_LARGE) from ended
+
+
+def _log_end(ended: Exception | None, wait: float) -> None:
+    expected = (discord.DiscordException, aiohttp.ClientError, OSError, TimeoutError)
+    if ended is None or isinstance(ended, expected):
+        reason = "the gateway closed it" if ended is None else f"{type(ended).__name__}: {ended}"
+        logger.warning("the connection to Discord is lost (%s); next try in %.1f s", reason, wait)
+    else:
+        logger.error("discord.py broke down; next try in %.1f s", wait, exc_info=ended)

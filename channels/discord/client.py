@@ -1,0 +1,172 @@
+"""discord.py's client, handing on what happens.
+
+discord.py runs each handler in a task of its own, in the order of the events. So a handler only
+adds work to a lane, at once, and our tasks do it.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Protocol
+
+import discord
+
+logger = logging.getLogger(__name__)
+
+# At lower levels it writes down what people say before anybody was asked whether they may, and
+# addresses that hold the tokens of interactions.
+logging.getLogger("discord").setLevel(logging.WARNING)
+
+SILENCE_SECONDS = 60.0
+"""How long the gateway may be silent before the connection counts as dead."""
+
+_LONGEST_LIMIT = 30.0
+_GUILD_SECONDS = 1.0
+_VITAL = {"READY", "RESUMED"}
+
+
+class Events(Protocol):
+    """What is told; each call returns at once."""
+
+    def connected(self) -> None:
+        """There is a new session with the gateway: what happened before it is not told."""
+        ...
+
+    def ready(self) -> None:
+        """The servers are known."""
+        ...
+
+    def disconnected(self) -> None:
+        """The connection broke; discord.py makes it anew unless the client is closed."""
+        ...
+
+    def joined(self, guild: discord.Guild, *, new: bool) -> None:
+        """A server is known; ``new`` where the bot was just added to it."""
+        ...
+
+    def opened(self, channel: discord.abc.GuildChannel | discord.Thread) -> None:
+        """A channel or thread is there."""
+        ...
+
+    def said(self, message: discord.Message) -> None:
+        """Something was said."""
+        ...
+
+    def changed(self, event: discord.RawMessageUpdateEvent) -> None:
+        """A message was changed."""
+        ...
+
+    def reacted(self, event: discord.RawReactionActionEvent) -> None:
+        """Somebody reacted to a message."""
+        ...
+
+    def interacted(self, interaction: discord.Interaction) -> None:
+        """A command, a completion, or a button."""
+        ...
+
+
+class Client(discord.Client):
+    """One life of the connection.
+
+    Attributes:
+        events: Is told what happens; None while nobody listens any more.
+    """
+
+    def __init__(self, events: Events) -> None:
+        intents = discord.Intents.none()
+        intents.guilds = True
+        intents.messages = True
+        intents.reactions = True
+        intents.message_content = True
+        discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False
+        super().__init__(
+            intents=intents,
+            max_ratelimit_timeout=_LONGEST_LIMIT,
+            heartbeat_timeout=SILENCE_SECONDS,
+            guild_ready_timeout=_GUILD_SECONDS,
+            chunk_guilds_at_startup=False,
+        )
+        self.events: Events | None = events
+        parsers = self._connection.parsers
+        for event in parsers.keys() - _VITAL:
+            parsers[event] = partial(_contained, event, parsers[event])
+
+    def dispatch(self, event: str, /, *args: Any, **kwargs: Any) -> None:
+        """Hand on, unless nobody listens: discord.py has tasks that outlive its closing."""
+        if self.events is not None and not self.is_closed():
+            super().dispatch(event, *args, **kwargs)
+
+    async def on_connect(self) -> None:
+        """Hand on."""
+        if self.events:
+            self.events.connected()
+
+    async def on_disconnect(self) -> None:
+        """Hand on."""
+        if self.events:
+            self.events.disconnected()
+
+    async def on_ready(self) -> None:
+        """Hand on."""
+        if self.events:
+            self.events.ready()
+
+    async def on_guild_available(self, guild: discord.Guild) -> None:
+        """Hand on."""
+        if self.events:
+            self.events.joined(guild, new=False)
+
+    async def on_guild_join(self, guild: discord.Guild) -> None:
+        """Hand on."""
+        if self.events:
+            self.events.joined(guild, new=True)
+
+    async def on_guild_channel_create(self, channel: discord.abc.GuildChannel) -> None:
+        """Hand on."""
+        if self.events:
+            self.events.opened(channel)
+
+    async def on_thread_create(self, thread: discord.Thread) -> None:
+        """Hand on."""
+        if self.events:
+            self.events.opened(thread)
+
+    async def on_thread_join(self, thread: discord.Thread) -> None:
+        """Hand on."""
+        if self.events:
+            self.events.opened(thread)
+
+    async def on_message(self, message: discord.Message) -> None:
+        """Hand on."""
+        if self.events:
+            self.events.said(message)
+
+    async def on_raw_message_edit(self, event: discord.RawMessageUpdateEvent) -> None:
+        """Hand on."""
+        if self.events:
+            self.events.changed(event)
+
+    async def on_raw_reaction_add(self, event: discord.RawReactionActionEvent) -> None:
+        """Hand on."""
+        if self.events:
+            self.events.reacted(event)
+
+    async def on_interaction(self, interaction: discord.Interaction) -> None:
+        """Hand on."""
+        if self.events:
+            self.events.interacted(interaction)
+
+    async def on_error(self, event_method: str, /, *_args: object, **_kwargs: object) -> None:
+        """Log what a handler raised."""
+        logger.error("%s broke down", event_method, exc_info=sys.exc_info())
+
+
+def _contained(event: str, parse: Callable[[Any], None], data: Any) -> None:
+    """Read an event; one that discord.py cannot read costs itself alone, and not the connection."""
+    try:
+        parse(data)
+    except Exception:  # whatever it is, others go on
+        logger.exception("an event %s of Discord could not be read", event)

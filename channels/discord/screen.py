@@ -1,0 +1,226 @@
+"""Discord's calls for delivery."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+import secrets
+import time
+from collections.abc import Sequence
+from functools import partial
+
+import anyio
+import discord
+
+from bot.bus import Address, Button
+from channels.delivery.screen import MessageGone, Outgoing, Pace
+from channels.discord.deferred import PREFIX, Deferred
+from channels.discord.faults import INVALID_FORM, UNKNOWN_MESSAGE, mapped
+from channels.discord.places import written_to
+from channels.discord.render import LIMIT, render
+from channels.discord.uplink import CALL_SECONDS, NOBODY, Uplink
+from channels.text import pieces
+
+logger = logging.getLogger(__name__)
+
+BUTTON = "t:"
+"""What the ids of our buttons begin with; the command follows."""
+
+_PACE = Pace(edit=1.5, typing=8.0)
+_LONGEST_ID = 100
+_LONGEST_LABEL = 80
+_MOST_BUTTONS = 25
+_NONCE = 25
+_NOTHING = "…"
+_YOUNG_SECONDS = 600.0
+_LOOKED_THROUGH = 50
+_MESSAGE_ID = re.compile(r"(\d+)(?:\.e\d+)?")
+
+
+class DiscordScreen:
+    """Implements ``Screen[str]``.
+
+    discord.py waits out short rate limits itself, a channel at a time; longer ones are raised.
+
+    Args:
+        uplink: The connection of the moment.
+        deferred: Slash commands that wait for their answers.
+    """
+
+    def __init__(self, uplink: Uplink, deferred: Deferred) -> None:
+        self._uplink = uplink
+        self._deferred = deferred
+        self._old = time.monotonic() + _YOUNG_SECONDS
+        self._written: set[str] = set()
+
+    def pace(self, address: Address) -> Pace:  # noqa: ARG002 - the same everywhere
+        """Return how fast a chat may be written to."""
+        return _PACE
+
+    def render(self, text: str) -> Sequence[str]:
+        """Return Markdown as messages of Discord."""
+        return render(text) or [_NOTHING]
+
+    def plain(self, text: str) -> Sequence[str]:
+        """Return the text as it is, in messages of Discord."""
+        return pieces(text, LIMIT) or [_NOTHING]
+
+    async def send(self, message: Outgoing[str]) -> str:
+        """Show a message; one that was shown before a restart is taken up again."""
+        with mapped(), anyio.fail_after(CALL_SECONDS):
+            shown = await self._as_response(message) or await self.already(message)
+            if shown is None:
+                shown = await self._post(message)
+            self._written.add(message.address.session)
+        return shown
+
+    async def edit(
+        self, address: Address, message_id: str, piece: str, buttons: tuple[Button, ...] = ()
+    ) -> None:
+        """Change a message of the bot's."""
+        if not message_id.isdigit():
+            raise MessageGone(f"{message_id!r} is no message of Discord")
+        with mapped(), anyio.fail_after(CALL_SECONDS):
+            message = self._uplink.at(address).get_partial_message(int(message_id))
+            await message.edit(content=piece, view=_view(buttons), allowed_mentions=NOBODY)
+
+    async def delete(self, address: Address, message_id: str) -> None:
+        """Take a message of the bot's away."""
+        try:
+            with mapped(), anyio.fail_after(CALL_SECONDS):
+                await self._uplink.at(address).get_partial_message(int(message_id)).delete()
+        except MessageGone:
+            return
+
+    async def typing(self, address: Address) -> None:
+        """Show that an answer is on its way."""
+        with mapped(), anyio.fail_after(_PACE.typing):
+            await self._uplink.at(address).typing()
+
+    async def draft(self, address: Address, stream: str, piece: str) -> bool:  # noqa: ARG002
+        """Discord has no text that is no message yet."""
+        return False
+
+    async def already(self, message: Outgoing[str]) -> str | None:
+        """Return the message that shows this since before a restart, brought up to date.
+
+        Discord knows a repeated send for some minutes only. So, in a young process and a chat that
+        it has not written to, the last messages are looked through.
+
+        Raises:
+            Unreachable: There is no connection.
+        """
+        if message.address.session in self._written or time.monotonic() > self._old:
+            return None
+        channel = self._uplink.at(message.address)
+        bot = self._uplink.client.user
+        try:
+            recent = [found async for found in channel.history(limit=_LOOKED_THROUGH)]
+            for found in recent:
+                if bot is None or found.author.id != bot.id or not _is(found, message):
+                    continue
+                if not _same(found.content, message.piece) or message.buttons:
+                    await self.edit(message.address, str(found.id), message.piece, message.buttons)
+                return str(found.id)
+        except (discord.Forbidden, MessageGone) as error:
+            logger.debug("what was shown before cannot be taken up: %s", error)
+        return None
+
+    async def _as_response(self, message: Outgoing[str]) -> str | None:
+        reply_to = message.reply_to
+        if reply_to is None or not reply_to.startswith(PREFIX):
+            return None
+        view = _view(message.buttons)
+        return await self._deferred.answer(reply_to, message.key, message.piece, view)
+
+    async def _post(self, message: Outgoing[str]) -> str:
+        try:
+            sent = await self._create(message, _nonce(message.key))
+        except discord.Forbidden:
+            # A command may be used where the bot may not write: there its answer goes on all the same.
+            view = _view(message.buttons)
+            shown = await self._deferred.follow_up(message.key, message.piece, view)
+            if shown is None:
+                raise
+            return shown
+        except discord.NotFound as error:
+            if error.code != UNKNOWN_MESSAGE:
+                raise
+            # The same was sent and deleted a moment ago.
+            sent = await self._create(message, _nonce(message.key + secrets.token_hex(8)))
+        if not _same(sent.content, message.piece):
+            # A send that seemed to have failed had not, and the text has grown since.
+            await self.edit(message.address, str(sent.id), message.piece, message.buttons)
+        return str(sent.id)
+
+    async def _create(self, message: Outgoing[str], nonce: str) -> discord.Message:
+        reference = _reference(message)
+        send = partial(
+            self._uplink.at(message.address).send,
+            message.piece,
+            nonce=nonce,
+            view=_view(message.buttons),
+            allowed_mentions=NOBODY,
+            suppress_embeds=True,
+        )
+        if reference is None:
+            return await send()
+        try:
+            return await send(reference=reference)
+        except discord.HTTPException as error:
+            if error.code != INVALID_FORM or "message_reference" not in error.text:
+                raise
+            # What it replies to cannot be replied to; the answer is shown all the same.
+            return await send()
+
+
+def _is(found: discord.Message, message: Outgoing[str]) -> bool:
+    """Whether a message of the bot's is what would be sent, or the beginning of it."""
+    if found.flags.loading:
+        return False
+    if found.nonce is not None and str(found.nonce) == _nonce(message.key):
+        return True
+    if message.reply_to is None:
+        return not message.key.endswith("/0") and _same(found.content, message.piece)
+    begun = found.content.removesuffix("```").strip()
+    if not message.piece.startswith(begun):
+        return False
+    if message.reply_to.startswith(PREFIX):
+        origin = found.interaction_metadata
+        return origin is not None and f"{PREFIX}{origin.id}" == message.reply_to
+    target = _MESSAGE_ID.fullmatch(message.reply_to)
+    reference = found.reference
+    return target is not None and reference is not None and str(reference.message_id) == target[1]
+
+
+def _same(shown: str, wanted: str) -> bool:
+    return shown.strip() == wanted.strip()
+
+
+def _nonce(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest()[:_NONCE]
+
+
+def _reference(message: Outgoing[str]) -> discord.MessageReference | None:
+    target = _MESSAGE_ID.fullmatch(message.reply_to or "")
+    if target is None:
+        return None
+    channel_id = written_to(message.address)
+    return discord.MessageReference(
+        message_id=int(target[1]), channel_id=channel_id, fail_if_not_exists=False
+    )
+
+
+def _view(buttons: Sequence[Button]) -> discord.ui.View:
+    """Return buttons that work over restarts: their ids say what they do."""
+    view = discord.ui.View(timeout=None)
+    for button in buttons[:_MOST_BUTTONS]:
+        custom_id = BUTTON + button.command
+        if len(custom_id) > _LONGEST_ID:
+            logger.warning("a button is left out: its command is too long for Discord")
+            continue
+        view.add_item(discord.ui.Button(label=button.label[:_LONGEST_LABEL], custom_id=custom_id))
+    # Presses are taken by their ids; discord.py need not remember the view.
+    view.stop()
+    return view

@@ -1,0 +1,76 @@
+"""The connection of the moment: there is none while the network is away."""
+
+from __future__ import annotations
+
+import logging
+
+import anyio
+import discord
+
+from bot.bus import Address
+from channels.delivery.screen import ScreenError, Unreachable
+from channels.discord.faults import mapped
+from channels.discord.places import written_to
+from channels.discord.render import LIMIT
+from channels.text import pieces
+
+logger = logging.getLogger(__name__)
+
+NOBODY = discord.AllowedMentions(everyone=False, users=False, roles=False, replied_user=True)
+"""Whatever a model writes pings nobody but the person who is answered."""
+
+CALL_SECONDS = 120.0
+"""The longest that a call may take: discord.py waits up to 30 s for a limit and 25 s over five tries."""
+
+
+class Uplink:
+    """What calls to Discord go through; each life of the connection brings its own client."""
+
+    def __init__(self) -> None:
+        self._client: discord.Client | None = None
+
+    def up(self, client: discord.Client) -> None:
+        """Use a client that has logged in."""
+        self._client = client
+
+    def down(self) -> None:
+        """Have no connection."""
+        self._client = None
+
+    @property
+    def client(self) -> discord.Client:
+        """The client of the moment.
+
+        Raises:
+            Unreachable: There is none.
+        """
+        if self._client is None:
+            raise Unreachable("there is no connection to Discord")
+        return self._client
+
+    def channel(self, channel_id: int) -> discord.PartialMessageable:
+        """Return what can be written to.
+
+        Raises:
+            Unreachable: There is no connection.
+        """
+        return self.client.get_partial_messageable(channel_id)
+
+    def at(self, address: Address) -> discord.PartialMessageable:
+        """Return what an address means.
+
+        Raises:
+            Unreachable: There is no connection.
+        """
+        return self.channel(written_to(address))
+
+    async def tell(self, channel_id: int, text: str) -> None:
+        """Write something as it is, if that is possible."""
+        try:
+            with mapped(), anyio.fail_after(CALL_SECONDS):
+                for piece in pieces(text, LIMIT):
+                    await self.channel(channel_id).send(
+                        piece, allowed_mentions=discord.AllowedMentions.none(), suppress_embeds=True
+                    )
+        except ScreenError as error:
+            logger.info("a person could not be told something: %s", error)

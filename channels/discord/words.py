@@ -1,0 +1,131 @@
+"""What a message of Discord says: the person's own words, and what they quote. No network.
+
+Rule 1: ``text`` holds only what the person wrote; what others wrote is in ``quote``.
+Rule 2: of the bot's own mention nothing is left; of others' the name is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import datetime
+
+import discord
+
+MOST_QUOTED = 2000
+
+_MENTION = re.compile(r"<(@!?|@&|#)(\d{15,20})>")
+_EMOJI = re.compile(r"<a?(:\w{2,32}:)\d{15,20}>")
+_COMMAND = re.compile(r"/([a-z][a-z0-9_-]{0,31})(?:\s|$)")
+_SAID = {discord.MessageType.default, discord.MessageType.reply}
+
+
+def said_by_person(message: discord.Message) -> bool:
+    """Whether a person said it: no bot, no webhook, not Discord itself."""
+    author = message.author
+    if author.bot or author.system or message.webhook_id is not None:
+        return False
+    return message.type in _SAID
+
+
+def own_words(message: discord.Message, bot_id: int) -> str:
+    """Return what the person wrote, with names in the place of ids; stickers and polls in brackets."""
+    parts = [readable(message, message.content, bot_id)]
+    parts += [f"(sticker {each.name})" for each in message.stickers]
+    if message.poll is not None:
+        parts.append(f"(poll: {message.poll.question})")
+    return "\n".join(part for part in parts if part)
+
+
+def readable(message: discord.Message, content: str, bot_id: int) -> str:
+    """Return a text with names in the place of ids, and without the bot's own mention."""
+    guild = message.guild
+    roles = {role.id: role.name for role in message.role_mentions}
+    mine = {role.id for role in message.role_mentions if belongs_to(role, bot_id)}
+    people = {person.id: person.display_name for person in message.mentions}
+
+    def name(found: re.Match[str]) -> str:
+        kind, number = found[1], int(found[2])
+        if kind == "#":
+            channel = None if guild is None else guild.get_channel_or_thread(number)
+            return "#unknown" if channel is None else f"#{channel.name}"
+        if kind == "@&":
+            return "" if number in mine else f"@{roles.get(number, 'unknown')}"
+        if number == bot_id:
+            return ""
+        member = None if guild is None else guild.get_member(number)
+        return f"@{people.get(number) or (member.display_name if member else 'unknown')}"
+
+    return _EMOJI.sub(r"\1", _MENTION.sub(name, content)).strip()
+
+
+def belongs_to(role: discord.Role, bot_id: int) -> bool:
+    """Whether a role is the one that Discord made for the bot itself."""
+    return role.is_bot_managed() and role.tags is not None and role.tags.bot_id == bot_id
+
+
+def mentions(message: discord.Message, bot_id: int) -> bool:
+    """Whether it mentions the bot, by Discord's word and not by how it looks."""
+    if any(person.id == bot_id for person in message.mentions):
+        return True
+    return any(belongs_to(role, bot_id) for role in message.role_mentions)
+
+
+def command_name(text: str) -> str | None:
+    """Return the name of the command that a text is; None where it is none."""
+    found = _COMMAND.match(text)
+    return None if found is None else found[1]
+
+
+def replied_to(message: discord.Message) -> discord.Message | None:
+    """Return the message that it replies to, as far as Discord sent it along."""
+    reference = message.reference
+    if reference is None or reference.type is not discord.MessageReferenceType.reply:
+        return None
+    found = reference.resolved or reference.cached_message
+    return found if isinstance(found, discord.Message) else None
+
+
+def quoted(message: discord.Message, bot_id: int, last_answer: int | None) -> str | None:
+    """Return what it quotes of others: what it replies to, and what it forwards.
+
+    Args:
+        message: The message.
+        bot_id: The bot.
+        last_answer: The bot's last message there: who replies to that need not be reminded of it.
+    """
+    quotes: list[str] = []
+    target = replied_to(message)
+    if target is not None and target.id != last_answer:
+        mine = target.author.id == bot_id
+        whose = "your message" if mine else target.author.display_name
+        text = readable(target, target.content, 0 if mine else bot_id)
+        if text:
+            quotes.append(f"In reply to {whose}:\n{text}")
+    for snapshot in message.message_snapshots:
+        text = readable(message, snapshot.content, bot_id)
+        if text:
+            quotes.append(f"Forwarded from {_origin(message)}:\n{text}")
+    return "\n\n".join(quotes)[:MOST_QUOTED] or None
+
+
+def attachments(message: discord.Message) -> Iterable[discord.Attachment]:
+    """Return its files, and those of what it forwards."""
+    yield from message.attachments
+    for snapshot in message.message_snapshots:
+        yield from snapshot.attachments
+
+
+def edit_id(message_id: int, at: datetime) -> str:
+    """Return the id of an edit: the same for the same edit."""
+    return f"{message_id}.e{round(at.timestamp() * 1000)}"
+
+
+def _origin(message: discord.Message) -> str:
+    """Return where a forwarded message stood; Discord does not say whose it is."""
+    reference, guild = message.reference, message.guild
+    if reference is not None and guild is not None and reference.guild_id == guild.id:
+        channel = guild.get_channel_or_thread(reference.channel_id)
+        if channel is not None:
+            return f"#{channel.name}"
+    return "another conversation"

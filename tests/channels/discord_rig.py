@@ -1,0 +1,220 @@
+"""The Discord channel between the real bus and a Discord on a socket, for tests.
+
+Whoever is in ``Doors.people`` and whatever is in ``Doors.places`` may; everybody else may not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+from anyio.abc import TaskStatus
+
+from bot.bus import (
+    Accepted,
+    Address,
+    Answer,
+    Attachment,
+    BusError,
+    Button,
+    ChannelPort,
+    DeliveryReport,
+    File,
+    FileUnavailable,
+    Inbound,
+    Knock,
+    Outbound,
+    Role,
+    Verdict,
+)
+from bot.bus.local import LocalBus
+from bot.testing.discord_server import DiscordServer
+from channels.base import CommandMenu, Groups, Platform
+from channels.discord import DiscordChannel
+
+COMMANDS = (
+    CommandMenu("memory", "show what I remember here", (("undo", "go back"), ("add TEXT", "keep"))),
+    CommandMenu("stop", "end what I am doing"),
+)
+MOST_BYTES = 1000
+
+
+@dataclass
+class Doors:
+    """Who may; knocks are kept in order."""
+
+    people: dict[str, Role] = field(default_factory=dict)
+    places: set[str] = field(default_factory=set)
+    reply: str | None = None
+    replies_in_public: bool = False
+    knocks: list[Knock] = field(default_factory=list)
+    failures: int = 0
+
+    async def admit(self, knock: Knock) -> Verdict:
+        self.knocks.append(knock)
+        if self.failures:
+            self.failures -= 1
+            raise BusError("the disk is full.")
+        role = self.people.get(knock.sender.id)
+        if role is None and self.places & {*knock.places}:
+            role = "member"
+        told = role is None and (knock.private or self.replies_in_public)
+        return Verdict(role, self.reply if told else None)
+
+
+@dataclass
+class Shelf:
+    """Fetches what it is given, and waits at the gate first where one is shut."""
+
+    taken: list[tuple[File, bytes]] = field(default_factory=list)
+    gate: anyio.Event | None = None
+    arrived: anyio.Event = field(default_factory=anyio.Event)
+
+    async def take(self, file: File) -> Attachment:
+        self.arrived.set()
+        if file.name == "break.png":
+            raise RuntimeError("a fault of our own")
+        if self.gate is not None:
+            await self.gate.wait()
+        facts = {"kind": file.kind, "name": file.name, "mime": file.mime}
+        try:
+            data = await file.fetch(MOST_BYTES)
+        except FileUnavailable as error:
+            return Attachment(**facts, note=str(error))
+        self.taken.append((file, data))
+        text = data.decode() if file.kind == "voice" else None
+        return Attachment(**facts, size=len(data), blob="0" * 64, text=text)
+
+
+class Port:
+    """The bus's end for the channel, which refuses what it was told to."""
+
+    def __init__(self, port: ChannelPort, refusals: list[BusError]) -> None:
+        self._port = port
+        self._refusals = refusals
+
+    async def publish(self, inbound: Inbound) -> Accepted:
+        if self._refusals:
+            raise self._refusals.pop(0)
+        return await self._port.publish(inbound)
+
+    async def receive(self) -> Outbound:
+        return await self._port.receive()
+
+    async def report(self, report: DeliveryReport) -> None:
+        await self._port.report(report)
+
+    async def drained(self) -> None:
+        await self._port.drained()
+
+
+class Rig:
+    """What a test holds of a running channel."""
+
+    def __init__(self, server: DiscordServer, folder: Path, **groups) -> None:
+        self.server = server
+        self.folder = folder
+        self.doors, self.shelf = Doors(), Shelf()
+        self.announced: list[str] = []
+        self.groups = Groups(**groups)
+        self.heard: list[Inbound] = []
+        self.reports: list[DeliveryReport] = []
+        self.refusals: list[BusError] = []
+        self._changed = anyio.Event()
+        self.bus: LocalBus
+        self.token = server.token
+        self.limit = 1000
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[Rig]:
+        """Run the channel on a bus until the block ends, as one life of the process."""
+        self.bus = LocalBus(self.folder / "bus", session_limit=self.limit, sync=False)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._work)
+            await tasks.start(self.serve)
+            yield self
+            tasks.cancel_scope.cancel()
+        await self.bus.aclose()
+
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator[Rig]:
+        """Run it, and begin when it is connected."""
+        async with self.running():
+            await self.server.until_connected()
+            yield self
+
+    async def serve(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Run the channel."""
+        platform = Platform(
+            self.doors,
+            self.shelf,
+            COMMANDS,
+            self.groups,
+            self.folder / "discord",
+            self.announced.append,
+        )
+        with self.server.used_by_discord_py():
+            channel = DiscordChannel(
+                "discord",
+                self.token,
+                platform,
+                api_base=self.server.api_url,
+                gateway_url=self.server.gateway_url,
+            )
+            task_status.started()
+            await channel.run(Port(self.bus.channel("discord"), self.refusals))
+
+    async def until(self, predicate: Callable[[], bool], within: float = 8.0) -> None:
+        """Wait until something is true of what was heard and reported."""
+        with anyio.move_on_after(within):
+            while not predicate():
+                await self._changed.wait()
+            return
+        raise TimeoutError(f"not within {within} s; heard {self.heard}; {self.reports}")
+
+    async def hear(self, count: int = 1, within: float = 8.0) -> list[Inbound]:
+        """Wait for so many inbounds; return all that were heard."""
+        await self.until(lambda: len(self.heard) >= count, within)
+        return self.heard
+
+    async def answer(
+        self,
+        address: Address,
+        text: str,
+        *,
+        number: str = "a1",
+        reply_to: str | None = None,
+        buttons: tuple[Button, ...] = (),
+        replaces: str | None = None,
+    ) -> DeliveryReport:
+        """Send an answer and wait until the channel has said what became of it."""
+        await self.send(
+            Answer(address, number, text, reply_to=reply_to, buttons=buttons, replaces=replaces)
+        )
+        await self.until(lambda: any(each.answer == number and each.final for each in self.reports))
+        return next(each for each in self.reports if each.answer == number and each.final)
+
+    async def send(self, outbound: Outbound) -> None:
+        await self.bus.send(outbound)
+
+    def texts(self) -> list[str]:
+        return [each.text for each in self.heard]
+
+    async def _work(self) -> None:
+        async with anyio.create_task_group() as tasks:
+            while True:
+                tasks.start_soon(self._hold, await self.bus.claim())
+
+    async def _hold(self, inbox) -> None:
+        while True:
+            item = await inbox.receive()
+            if isinstance(item, DeliveryReport):
+                self.reports.append(item)
+            else:
+                self.heard.append(item.inbound)
+                await item.ack()
+            self._changed.set()
+            self._changed = anyio.Event()

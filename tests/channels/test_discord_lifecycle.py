@@ -1,0 +1,270 @@
+"""The connection to Discord: refused with a clear word, or kept up whatever happens to it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Callable
+
+import anyio
+import pytest
+from discord_rig import Rig
+
+from bot.bus import Address, BusClosed, BusError, ChannelRefused
+from bot.bus.local import LocalBus
+from bot.testing.discord_books import Upload
+from bot.testing.discord_server import DiscordServer
+from channels.discord import client as client_module
+
+TOKEN = "MTIzNDU2Nzg5MDEyMzQ1Njc4.GabcDE.a-secret-that-nobody-may-see"
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[DiscordServer]:
+    async with DiscordServer(token=TOKEN) as listening:
+        with anyio.fail_after(60):
+            yield listening
+
+
+@pytest.fixture
+def ada(server) -> int:
+    return server.user("ada", shown="Ada")
+
+
+@pytest.fixture
+def place(server, ada) -> int:
+    return server.direct(ada)
+
+
+@pytest.fixture
+def general(server, ada) -> int:
+    return server.channel(server.guild("home", [ada]), "general")
+
+
+@pytest.fixture
+def rig(server, ada, tmp_path) -> Rig:
+    made = Rig(server, tmp_path)
+    made.doors.people[str(ada)] = "owner"
+    return made
+
+
+async def refusal(rig: Rig, once_connected: Callable[[], None] | None = None) -> str:
+    """Run the channel until it is refused; return the words."""
+    rig.bus = LocalBus(rig.folder / "bus", session_limit=10, sync=False)
+    words: list[str] = []
+
+    async def serve() -> None:
+        with pytest.raises(ChannelRefused) as refused:
+            await rig.serve()
+        words.append(str(refused.value))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(serve)
+        if once_connected is not None:
+            await rig.server.until_connected()
+            once_connected()
+    await rig.bus.aclose()
+    return words[0]
+
+
+@pytest.mark.parametrize("token", ["wrong", "", "two words", "nön-ascii", "a\nb"])
+async def test_a_wrong_token_is_refused_with_its_settings_name(rig, token):
+    rig.token = token
+    text = await refusal(rig)
+    assert "TAPEBOT_DISCORD_TOKEN" in text
+    assert token not in text or len(token) < 2
+
+
+async def test_a_token_that_was_changed_meanwhile_is_refused_too(rig, server):
+    def change() -> None:
+        server.token = "another"
+        server.faults.invalidate()
+
+    assert "TAPEBOT_DISCORD_TOKEN" in await refusal(rig, change)
+
+
+async def test_a_missing_intent_is_refused_before_the_gateway_is_asked(rig, server):
+    server.world.portal_intents = 0
+    text = await refusal(rig)
+    assert '"Message Content Intent" under Bot' in text
+    assert not server.books.gateway
+
+
+async def test_an_intent_that_is_switched_off_meanwhile_is_refused_with_the_same_words(rig, server):
+    text = await refusal(rig, lambda: server.faults.drop(4014))
+    assert '"Message Content Intent" under Bot' in text
+
+
+async def test_it_says_who_it_is_once_and_how_to_invite_it(rig, server):
+    async with rig.connected():
+        await _announced(rig, 2)
+        server.faults.drop()
+        await server.until(lambda books: books.happened("connect") == 2, within=15)
+        await server.until_connected()
+    assert rig.announced[0] == "Discord: @tapebot is here"
+    assert f"client_id={server.bot_id}" in rig.announced[1]
+    assert len(rig.announced) == 2
+
+
+async def test_being_added_to_a_server_is_announced_with_how_to_allow_it(rig, server, ada):
+    async with rig.connected():
+        await _announced(rig, 2)
+        guild = server.guild("Club", [ada])
+        await _announced(rig, 3)
+    assert "Club" in rig.announced[2]
+    assert f"discord:{guild}" in rig.announced[2]
+
+
+async def test_a_first_connection_that_fails_is_tried_again(rig, server, ada, place):
+    server.faults.refuse_gateway(times=1)
+    async with rig.running():
+        await server.until_connected()
+        server.say(place, ada, "hello")
+        await rig.hear()
+    assert server.books.happened("refused") == 1
+
+
+async def test_a_login_while_the_network_is_away_is_tried_again(rig, server, ada, place):
+    server.faults.hang_up(r"GET /users/@me$", times=2)
+    async with rig.running():
+        await server.until_connected()
+        server.say(place, ada, "hello")
+        await rig.hear()
+
+
+async def test_an_ask_to_reconnect_is_followed_and_the_session_resumed(rig, server, ada, place):
+    async with rig.connected():
+        server.say(place, ada, "before")
+        await rig.hear()
+        server.faults.reconnect()
+        server.say(place, ada, "between")
+        await server.until(lambda books: books.happened("resume") == 1)
+        server.say(place, ada, "after")
+        await rig.hear(3)
+    assert rig.texts() == ["before", "between", "after"]
+    assert server.books.happened("identify") == 1
+
+
+@pytest.mark.parametrize("code", [None, 1000, 1001, 4000, 4009])
+async def test_whatever_closes_the_connection_it_comes_back(rig, server, ada, place, code):
+    async with rig.connected():
+        server.say(place, ada, "before")
+        await rig.hear()
+        server.faults.drop(code)
+        server.say(place, ada, "between")
+        await rig.hear(2, within=15)
+    assert rig.texts() == ["before", "between"]
+
+
+async def test_a_gateway_that_breaks_every_connection_is_met_with_longer_and_longer_pauses(
+    rig, server, caplog
+):
+    async with rig.running():
+        for count in range(1, 7):
+            await server.until(lambda b, n=count: b.happened("connect") >= n, within=10)
+            await server.until_connected()
+            server.faults.drop(4000)
+            await server.until(lambda _: server.hub.gateway.connected == 0)
+        await server.until(lambda b: b.happened("identify") == 2, within=10)
+    assert "broke 6 connections within a minute" in caplog.text
+    assert "next try in" in caplog.text
+
+
+async def test_what_was_taken_before_the_connection_was_lost_reaches_the_bus(
+    rig, server, ada, place, general
+):
+    rig.shelf.gate = anyio.Event()
+    async with rig.connected():
+        server.say(place, ada, "slow", attachments=[Upload("a.png", b"x", "image/png")])
+        await rig.shelf.arrived.wait()
+        number = server.say(place, ada, "hello")
+        server.react(number, ada, "👍")
+        server.say(general, ada, f"<@{server.bot_id}> all before this has arrived")
+        await rig.hear()
+        server.faults.refuse_gateway(times=1)
+        server.faults.drop()
+        await server.until(lambda books: books.happened("refused") == 1)
+        rig.shelf.gate.set()
+        await rig.hear(4)
+        await server.until_connected()
+        assert server.books.happened("identify") == 2
+    assert rig.texts()[1:] == ["slow", "hello", "(reacted with 👍 to an earlier message)"]
+
+
+async def test_a_connection_that_fell_silent_is_given_up(rig, server, ada, place, monkeypatch):
+    monkeypatch.setattr(client_module, "SILENCE_SECONDS", 0.5)
+    server.hub.gateway.heartbeat = 200
+    async with rig.connected():
+        server.faults.mute_heartbeats()
+        await server.until(lambda books: books.happened("connect") >= 2, within=10)
+        server.faults.mute_heartbeats(muted=False)
+        await server.until_connected()
+        server.say(place, ada, "hello")
+        await rig.hear(within=15)
+
+
+async def test_a_stop_is_quick_at_any_moment_and_leaves_no_connection(rig, server, ada, place):
+    server.faults.slow(30.0, r"GET /oauth2", times=1)
+    async with rig.running():
+        await server.until(lambda _: server.faults.planned[0].times == 0)
+        begun = anyio.current_time()
+    assert anyio.current_time() - begun < 2
+    async with rig.connected():
+        server.say(place, ada, "hello")
+        await rig.hear()
+        begun = anyio.current_time()
+    assert anyio.current_time() - begun < 2
+    assert server.hub.gateway.connected == 0
+
+
+async def test_a_stopping_bus_takes_nothing_and_loses_nothing(rig, server, ada, place):
+    async with rig.connected():
+        server.say(place, ada, "before")
+        await rig.hear()
+        rig.refusals += [BusClosed("tapebot is stopping")]
+        server.say(place, ada, "too late")
+        with anyio.fail_after(5):
+            while rig.refusals:
+                await anyio.sleep(0.01)
+    async with rig.running():
+        await rig.hear(2)
+    assert rig.texts() == ["before", "too late"]
+
+
+async def test_an_error_of_the_bus_is_told_once_and_the_message_taken_in_the_end(
+    rig, server, ada, place
+):
+    async with rig.connected():
+        rig.refusals += [BusError("The disk is full."), BusError("The disk is full.")]
+        server.say(place, ada, "hello")
+        await rig.hear(within=10)
+    assert server.books.texts(place, author=server.bot_id) == [
+        "The disk is full. I will try again."
+    ]
+
+
+async def test_the_token_and_strangers_words_are_never_logged(rig, server, ada, place, caplog):
+    caplog.set_level(logging.DEBUG)
+    eve = server.user("eve")
+    server.faults.hang_up(r"GET /users/@me$", times=1)
+    server.faults.refuse_gateway(times=1)
+    async with rig.running():
+        await server.until_connected()
+        server.say(server.direct(eve), eve, "something private")
+        server.say(place, ada, "hello")
+        await rig.hear()
+        server.faults.hang_up(r"POST /channels", times=1)
+        server.faults.fail(503, r"POST /channels", times=1)
+        await rig.answer(Address("discord", str(place)), "an answer")
+        server.raw("MESSAGE_CREATE", {"id": "1", "content": "something private"})
+        server.faults.drop(4000)
+        await server.until(lambda books: books.happened("resume") == 1)
+    assert TOKEN not in caplog.text
+    assert "a-secret" not in caplog.text
+    assert "something private" not in caplog.text
+    assert "the connection to Discord is lost" in caplog.text
+
+
+async def _announced(rig: Rig, count: int) -> None:
+    with anyio.fail_after(8):
+        while len(rig.announced) < count:
+            await anyio.sleep(0.01)

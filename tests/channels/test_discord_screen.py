@@ -1,0 +1,261 @@
+"""What the bot says on Discord: whole, once, pinging nobody, whatever the network does."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import AsyncIterator
+
+import anyio
+import pytest
+from discord_rig import Rig
+
+from bot.bus import Activity, Address, Answer, Button, Partial
+from bot.testing.discord_server import DiscordServer
+
+POST = r"POST /channels/\d+/messages$"
+PATCH = r"PATCH /channels/\d+/messages/"
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[DiscordServer]:
+    async with DiscordServer() as listening:
+        with anyio.fail_after(60):
+            yield listening
+
+
+@pytest.fixture
+def ada(server) -> int:
+    return server.user("ada", shown="Ada")
+
+
+@pytest.fixture
+def general(server, ada) -> int:
+    return server.channel(server.guild("home", [ada]), "general")
+
+
+@pytest.fixture
+def place(server, ada) -> int:
+    return server.direct(ada)
+
+
+@pytest.fixture
+def address(place) -> Address:
+    return Address("discord", str(place))
+
+
+@pytest.fixture
+async def rig(server, ada, tmp_path) -> AsyncIterator[Rig]:
+    made = Rig(server, tmp_path)
+    made.doors.people[str(ada)] = "owner"
+    async with made.connected():
+        yield made
+
+
+async def test_an_answer_replies_to_its_message_and_pings_nobody_else(rig, server, ada, general):
+    asked = server.say(general, ada, f"<@{server.bot_id}> hello")
+    await rig.hear()
+    text = f"@everyone @here <@{ada}> <@&{server.world.channels[general].guild_id}> done"
+    report = await rig.answer(rig.heard[0].address, text, reply_to=rig.heard[0].id)
+    (shown,) = server.answers(general)
+    assert report.delivered
+    assert report.platform_ids == (str(shown.id),)
+    assert shown.reference == asked
+    assert not shown.mention_everyone
+    assert not shown.mention_roles
+    assert shown.mentions == (ada,)
+    assert shown.allowed_mentions == {"parse": [], "replied_user": True}
+    assert shown.flags & 1 << 2
+
+
+async def test_an_answer_to_an_edit_replies_to_the_message_and_one_to_a_press_to_nothing(
+    rig, server, ada, place, address
+):
+    asked = server.say(place, ada, "hello")
+    await rig.answer(address, "to the edit", number="a1", reply_to=f"{asked}.e1700000000000")
+    await rig.answer(address, "to the press", number="a2", reply_to="cb123")
+    assert [each.reference for each in server.answers(place)] == [asked, None]
+
+
+async def test_an_answer_to_a_deleted_message_is_shown_all_the_same(
+    rig, server, ada, place, address
+):
+    asked = server.say(place, ada, "hello")
+    server.delete(asked)
+    report = await rig.answer(address, "here", reply_to=str(asked))
+    assert report.delivered
+
+
+async def test_a_long_answer_comes_in_pieces_within_the_limit_and_in_order(
+    rig, server, place, address
+):
+    text = "\n\n".join(f"paragraph {number} " + "word " * 60 for number in range(30))
+    report = await rig.answer(address, text)
+    pieces = server.books.texts(place, author=server.bot_id)
+    assert len(pieces) > 2
+    assert all(len(each) <= 2000 for each in pieces)
+    assert " ".join(" ".join(pieces).split()) == " ".join(text.split())
+    assert len(report.platform_ids) == len(pieces)
+
+
+async def test_a_streamed_answer_grows_in_one_message_at_the_platforms_pace(
+    rig, server, place, address
+):
+    for count in range(1, 40):
+        await rig.send(Partial(address, "s1", "word " * 5 * count))
+        await anyio.sleep(0.1)
+    await rig.send(Answer(address, "s1", "the whole answer", stream="s1"))
+    await rig.until(lambda: any(each.final for each in rig.reports))
+    (shown,) = server.answers(place)
+    assert shown.content == "the whole answer"
+    times = [each.at for each in shown.shown]
+    assert all(later - earlier > 1.3 for earlier, later in itertools.pairwise(times[:-1]))
+
+
+async def test_typing_is_shown_while_a_turn_runs(rig, server, place, address):
+    await rig.send(Activity(address, "thinking"))
+    await server.until(lambda books: len(books.typing) == 1)
+    assert server.books.typing[0].subject == str(place)
+
+
+async def test_a_lost_response_makes_no_second_message(rig, server, place, address):
+    server.faults.lose(POST)
+    report = await rig.answer(address, "once")
+    assert server.books.texts(place) == ["once"]
+    assert report.delivered
+
+
+async def test_a_lost_response_to_a_stream_that_grew_leaves_the_newest_text(
+    rig, server, place, address
+):
+    server.faults.lose(POST)
+    await rig.send(Partial(address, "s1", "the beginning of a long answer"))
+    await server.until(lambda books: books.requests("POST", "/messages"), within=8)
+    await rig.send(
+        Answer(address, "s1", "the beginning of a long answer, and its end", stream="s1")
+    )
+    await rig.until(lambda: any(each.final for each in rig.reports))
+    assert server.books.texts(place) == ["the beginning of a long answer, and its end"]
+
+
+async def test_an_answer_waits_out_server_errors_and_a_broken_network(rig, server, place, address):
+    server.faults.fail(503, POST, times=1, html=True)
+    server.faults.hang_up(POST, times=1)
+    report = await rig.answer(address, "in the end")
+    assert report.delivered
+    assert server.books.texts(place) == ["in the end"]
+
+
+async def test_a_short_limit_in_one_channel_delays_no_other(rig, server, place, address, general):
+    server.faults.flood(place, requests=1, per=3.0)
+    begun = time.monotonic()
+    for number in range(3):
+        await rig.send(Answer(address, f"a{number}", f"text {number}"))
+    await rig.answer(Address("discord", str(general)), "elsewhere", number="b")
+    assert time.monotonic() - begun < 2.0
+    await rig.until(lambda: sum(each.final for each in rig.reports) == 4, within=15)
+    assert server.books.texts(place) == ["text 0", "text 1", "text 2"]
+
+
+async def test_a_limit_out_of_the_blue_is_waited_out(rig, server, place, address):
+    server.faults.limit_once(0.3, POST)
+    report = await rig.answer(address, "in the end")
+    assert report.delivered
+
+
+async def test_a_long_limit_comes_back_as_a_wait_and_holds_no_call_open(
+    rig, server, place, address
+):
+    server.faults.limit_once(31.0, POST)
+    await rig.send(Answer(address, "a1", "later"))
+    (call,) = await server.until(lambda books: books.requests("POST", "/messages"))
+    assert call.status == 429
+    await anyio.sleep(0.2)
+    assert not rig.reports
+
+
+async def test_who_blocks_the_bot_gets_no_answer_and_the_report_says_why(rig, server, ada, address):
+    server.block(ada)
+    report = await rig.answer(address, "hello?")
+    assert not report.delivered
+    assert "Cannot send messages to this user" in report.error
+
+
+async def test_a_channel_that_is_gone_or_closed_refuses(rig, server, general):
+    server.deny(general, send=True)
+    closed = await rig.answer(Address("discord", str(general)), "hello?", number="a1")
+    gone = await rig.answer(Address("discord", "123456789012345678"), "hello?", number="a2")
+    assert (closed.delivered, gone.delivered) == (False, False)
+
+
+async def test_a_streamed_message_that_somebody_deleted_is_sent_anew(rig, server, place, address):
+    await rig.send(Partial(address, "s1", "the beginning of a long answer"))
+    (shown,) = await server.until_messages(place, 1)
+    server.delete(shown.id)
+    await rig.send(Answer(address, "s1", "the whole answer", stream="s1"))
+    await rig.until(lambda: any(each.final for each in rig.reports))
+    assert server.books.texts(place) == ["the whole answer"]
+
+
+async def test_an_empty_answer_is_shown_as_something(rig, server, place, address):
+    report = await rig.answer(address, "  \n ")
+    assert report.delivered
+    assert server.books.texts(place) == ["…"]
+
+
+async def test_code_and_signs_that_look_like_data_are_shown_as_they_are(
+    rig, server, place, address
+):
+    await rig.answer(address, "42")
+    await rig.answer(address, "```python\nprint('<@1>')\n```", number="a2")
+    assert server.books.texts(place) == ["42", "```python\nprint('<@1>')\n```"]
+
+
+async def test_what_was_shown_before_a_kill_is_not_shown_again(
+    server, ada, place, address, tmp_path
+):
+    rig = Rig(server, tmp_path)
+    rig.doors.people[str(ada)] = "owner"
+    async with rig.connected():
+        asked = server.say(place, ada, "hello")
+        await rig.hear()
+        await rig.answer(address, "an answer", reply_to=str(asked))
+    server.hub.nonce_window = 0.0
+    again = Rig(server, tmp_path / "again")
+    async with again.connected():
+        first = await again.answer(address, "an answer", reply_to=str(asked))
+        assert first.platform_ids == rig.reports[-1].platform_ids
+        await again.answer(address, "an answer", number="a2")
+    assert server.books.texts(place, author=server.bot_id) == ["an answer", "an answer"]
+
+
+async def test_a_stream_that_a_kill_cut_off_is_completed_in_its_message(
+    server, ada, place, address, tmp_path
+):
+    rig = Rig(server, tmp_path)
+    rig.doors.people[str(ada)] = "owner"
+    async with rig.connected():
+        asked = server.say(place, ada, "hello")
+        await rig.hear()
+        await rig.send(Partial(address, "s1", "the beginning of an answer", reply_to=str(asked)))
+        await server.until_messages(place, 1)
+    server.hub.nonce_window = 0.0
+    again = Rig(server, tmp_path / "again")
+    async with again.connected():
+        buttons = (Button("Stop", "/stop"),)
+        await again.answer(
+            address, "the beginning of an answer, and its end", reply_to=str(asked), buttons=buttons
+        )
+    (shown,) = server.answers(place)
+    assert shown.content == "the beginning of an answer, and its end"
+    assert shown.components
+
+
+async def test_an_answer_from_before_the_connection_waits_for_it(
+    server, ada, place, address, tmp_path
+):
+    rig = Rig(server, tmp_path)
+    server.faults.hang_up(r"GET /users/@me$", times=1)
+    async with rig.running():
+        report = await rig.answer(address, "patience")
+    assert report.delivered

@@ -1,0 +1,263 @@
+"""Slash commands on Discord: listed, completed, acknowledged in time, answered in their place."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+
+import anyio
+import pytest
+from discord_rig import COMMANDS, Rig
+
+from bot.bus import Address, Answer, Partial
+from bot.testing.discord_books import Upload
+from bot.testing.discord_server import DiscordServer
+from channels.base import CommandMenu
+from channels.discord.menu import choices, payload
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[DiscordServer]:
+    async with DiscordServer() as listening:
+        with anyio.fail_after(60):
+            yield listening
+
+
+@pytest.fixture
+def ada(server) -> int:
+    return server.user("ada", shown="Ada")
+
+
+@pytest.fixture
+def eve(server) -> int:
+    return server.user("eve", shown="Eve")
+
+
+@pytest.fixture
+def general(server, ada, eve) -> int:
+    return server.channel(server.guild("home", [ada, eve]), "general")
+
+
+@pytest.fixture
+def place(server, ada) -> int:
+    return server.direct(ada)
+
+
+@pytest.fixture
+def made(server, ada, tmp_path) -> Rig:
+    rig = Rig(server, tmp_path)
+    rig.doors.people[str(ada)] = "owner"
+    return rig
+
+
+@pytest.fixture
+async def rig(made, server) -> AsyncIterator[Rig]:
+    async with made.connected():
+        await server.until(lambda books: books.commands.get(0))
+        yield made
+
+
+async def test_commands_are_registered_once_and_again_only_when_they_differ(made, server, caplog):
+    async with made.connected():
+        await server.until(lambda books: books.commands.get(0))
+    assert [each["name"] for each in server.books.commands[0]] == ["memory", "stop"]
+    async with made.connected():
+        await server.until(lambda books: len(books.requests("GET", "/commands")) == 2)
+        await anyio.wait_all_tasks_blocked()
+    assert len(server.books.requests("PUT", "/commands")) == 1
+    server.books.commands[0][0]["description"] = "an older word"
+    async with made.connected():
+        await server.until(lambda books: len(books.requests("PUT", "/commands")) == 2)
+
+
+async def test_a_command_is_deferred_in_time_and_its_answer_takes_that_place(
+    rig, server, ada, general
+):
+    number = server.slash(general, ada, "memory", {"what": "add tea"})
+    await rig.hear()
+    (inbound,) = rig.heard
+    assert (inbound.text, inbound.id, inbound.asks) == ("/memory add tea", f"i{number}", True)
+    assert (inbound.sender.name, inbound.private) == ("Ada", False)
+    known = server.books.interactions[number]
+    assert known.answer == 5
+    assert known.time_to_ack < 3
+    report = await rig.answer(inbound.address, "I will remember.", reply_to=inbound.id)
+    assert server.shown(number) == "I will remember."
+    assert report.platform_ids == (str(known.response_id),)
+    assert len(server.books.of(general, author=server.bot_id)) == 1
+
+
+async def test_a_long_answer_to_a_command_goes_on_in_the_channel(rig, server, ada, place):
+    number = server.slash(place, ada, "memory")
+    (inbound,) = await rig.hear()
+    text = "\n\n".join("word " * 100 for _ in range(10))
+    report = await rig.answer(inbound.address, text, reply_to=inbound.id)
+    assert len(report.platform_ids) > 2
+    pieces = server.books.texts(place, author=server.bot_id)
+    assert pieces[0] == server.shown(number)
+    assert " ".join(" ".join(pieces).split()) == " ".join(text.split())
+
+
+async def test_a_long_answer_goes_on_as_follow_up_where_the_bot_may_not_write(
+    rig, server, ada, general
+):
+    server.deny(general, send=True)
+    number = server.slash(general, ada, "memory")
+    (inbound,) = await rig.hear()
+    report = await rig.answer(inbound.address, "word " * 600, reply_to=inbound.id)
+    assert report.delivered
+    assert len(server.books.interactions[number].followups) == 1
+
+
+async def test_a_streamed_answer_to_a_command_is_edited_in_its_place(rig, server, ada, place):
+    number = server.slash(place, ada, "memory")
+    (inbound,) = await rig.hear()
+    partial = Partial(inbound.address, "s1", "the beginning of an answer", reply_to=inbound.id)
+    await rig.send(partial)
+    await server.until(lambda _: server.shown(number) == "the beginning of an answer")
+    await rig.send(Answer(inbound.address, "s1", "all of it", inbound.id, stream="s1"))
+    await server.until(lambda _: server.shown(number) == "all of it")
+    assert len(server.books.of(place, author=server.bot_id)) == 1
+
+
+async def test_a_command_is_acknowledged_at_once_while_its_chat_is_busy(rig, server, ada, place):
+    rig.shelf.gate = anyio.Event()
+    server.say(place, ada, "slow", attachments=[Upload("a.png", b"x", "image/png")])
+    await rig.shelf.arrived.wait()
+    number = server.slash(place, ada, "stop")
+    await server.until(lambda books: books.interactions[number].acknowledged)
+    assert not rig.heard
+    rig.shelf.gate.set()
+    await rig.hear(2)
+    assert rig.texts() == ["slow", "/stop"]
+
+
+async def test_strangers_are_refused_for_themselves_alone_or_given_their_code(
+    rig, server, eve, general
+):
+    rig.doors.reply = "Your code is 1234."
+    public = server.slash(general, eve, "memory")
+    private = server.slash(server.direct(eve), eve, "memory")
+    for number, said in ((public, "I do not know you"), (private, "Your code is 1234.")):
+        await server.until(lambda books, n=number: books.interactions[n].acknowledged)
+        message = server.books.messages[server.books.interactions[number].response_id]
+        assert message.content.startswith(said)
+        assert message.ephemeral
+    assert not rig.heard
+
+
+async def test_what_may_stand_behind_a_command_is_offered_to_those_who_may_use_it(
+    rig, server, ada, eve, general
+):
+    offered = await server.autocomplete(general, ada, "memory", "what", "")
+    assert offered == [
+        {"name": "undo: go back", "value": "undo"},
+        {"name": "add TEXT: keep", "value": "add"},
+    ]
+    offered = await server.autocomplete(general, ada, "memory", "what", "add some tea")
+    assert offered == [{"name": "add some tea: keep", "value": "add some tea"}]
+    assert await server.autocomplete(general, eve, "memory", "what", "") == []
+    assert not rig.heard
+
+
+async def test_a_command_whose_time_is_over_is_answered_in_the_channel(rig, server, ada, place):
+    server.hub.interaction_life = 0.0
+    number = server.slash(place, ada, "memory")
+    (inbound,) = await rig.hear()
+    report = await rig.answer(inbound.address, "late", reply_to=inbound.id)
+    assert report.delivered
+    assert server.answers(place)[-1].content == "late"
+    assert server.shown(number) is None
+
+
+async def test_a_command_from_before_a_new_connection_is_answered_in_its_place(
+    rig, server, ada, place
+):
+    number = server.slash(place, ada, "memory")
+    (inbound,) = await rig.hear()
+    server.faults.refuse_gateway(times=1)
+    server.faults.drop()
+    await server.until(lambda books: books.happened("identify") == 2, within=10)
+    await rig.answer(inbound.address, "in its place", reply_to=inbound.id)
+    assert server.shown(number) == "in its place"
+
+
+async def test_a_command_from_before_a_restart_is_answered_in_the_channel(made, server, ada, place):
+    async with made.connected():
+        await server.until(lambda books: books.commands.get(0))
+        number = server.slash(place, ada, "memory")
+        (inbound,) = await made.hear()
+    async with made.connected():
+        await made.answer(inbound.address, "after the restart", reply_to=f"i{number}")
+    assert server.answers(place)[-1].content == "after the restart"
+
+
+async def test_a_command_that_cannot_be_acknowledged_in_time_is_heard_all_the_same(
+    rig, server, ada, place
+):
+    server.hub.interaction_deadline = -1.0
+    server.slash(place, ada, "memory")
+    (inbound,) = await rig.hear()
+    await rig.answer(inbound.address, "as a message", reply_to=inbound.id)
+    assert server.books.texts(place, author=server.bot_id) == ["as a message"]
+
+
+async def test_a_quick_command_leaves_a_slower_ones_place_alone(rig, server, ada, place):
+    slow = server.slash(place, ada, "memory")
+    quick = server.slash(place, ada, "stop")
+    await rig.hear(2)
+    address = rig.heard[0].address
+    await rig.answer(address, "quick", number="a1", reply_to=f"i{quick}")
+    await rig.answer(address, "slow", number="a2", reply_to=f"i{slow}")
+    assert (server.shown(quick), server.shown(slow)) == ("quick", "slow")
+
+
+async def test_a_full_session_is_told_in_the_commands_place(made, server, ada, place):
+    made.limit = -1000
+    async with made.connected():
+        await server.until(lambda books: books.commands.get(0))
+        number = server.slash(place, ada, "memory")
+        await server.until(lambda _: server.shown(number))
+    assert "please send it again later" in server.shown(number)
+
+
+async def test_a_lost_response_to_the_answer_shows_it_once(rig, server, ada, place):
+    number = server.slash(place, ada, "memory")
+    (inbound,) = await rig.hear()
+    server.faults.lose(r"PATCH /webhooks/")
+    await rig.answer(inbound.address, "once", reply_to=inbound.id)
+    assert server.shown(number) == "once"
+    assert server.books.texts(place, author=server.bot_id) == ["once"]
+
+
+async def test_a_command_in_a_thread_belongs_to_the_thread(rig, server, ada, general):
+    thread = server.thread(general, "plans", user=ada)
+    server.slash(thread, ada, "stop")
+    (inbound,) = await rig.hear()
+    assert inbound.address == Address("discord", str(general), str(thread))
+
+
+async def test_the_first_answer_does_not_wait_for_the_commands_registration(
+    made, server, ada, place
+):
+    server.faults.slow(3.0, r"GET /applications/\d+/commands$", times=1)
+    begun = time.monotonic()
+    async with made.connected():
+        server.say(place, ada, "hello")
+        await made.hear()
+    assert time.monotonic() - begun < 2.5
+
+
+def test_names_that_discord_refuses_are_left_out_and_texts_are_cut():
+    commands = (CommandMenu("Not Allowed", "x"), CommandMenu("fine", "y" * 300))
+    (listed,) = payload(commands)
+    assert (listed["name"], len(listed["description"])) == ("fine", 100)
+
+
+def test_choices_are_bounded_and_unknown_commands_have_none():
+    many = CommandMenu("many", "x", tuple((f"form{n} TEXT", "y" * 200) for n in range(60)))
+    found = choices(many, "")
+    assert len(found) == 25
+    assert all(len(each.name) <= 100 for each in found)
+    assert choices(None, "") == []
+    assert choices(COMMANDS[0], "nothing like it") == []
