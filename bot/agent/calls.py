@@ -9,6 +9,7 @@ from bot.agent.requests import Requests
 from bot.errors import MemoryRefused
 from bot.llm.base import ModelReply, ToolCall
 from bot.memory.snapshot import MemorySnapshot
+from bot.memory.transcript import is_owner
 from bot.memory.versions import zone_at
 from bot.tape.entries import TapeEntry, tool_call, tool_result
 from bot.tools.registry import ToolContext, ToolOutcome
@@ -60,10 +61,16 @@ class ToolCalls:
             if call["id"] not in done:
                 await self._run(turn, ToolCall(call["id"], call["name"], call["arguments"]))
 
+    def _may_clear(self) -> bool:
+        """Say whether everybody whom the turn answers may take from all who are here."""
+        opened = self._session.fold.turns.open
+        asking = self._session.fold.window.sent_as(opened.inbound if opened is not None else ())
+        return all(entry.meta.get("private", True) or is_owner(entry) for entry in asking)
+
     async def _run(self, turn: str, call: ToolCall) -> None:
         await self._on_tool(call.name)
         session = self._session
-        context = ToolContext(session.tape, session.zone, self.seen)
+        context = ToolContext(session.tape, session.zone, self.seen, may_clear=self._may_clear())
         outcome = await session.agent.tools.answer(call, context)
         if outcome.change is not None:
             try:

@@ -271,20 +271,12 @@ class Turn:
             text = "I could not finish this within the steps allowed for one turn."
         if reply.finish_reason == "length":
             text += _CUT_OFF
-        if (note := blind_note(self._answered(), self._agent.model.profile)) is not None:
+        answered = self._fold.window.sent_as(self.inbound)
+        if (note := blind_note(answered, self._agent.model.profile)) is not None:
             text = f"{text}\n\n{note}"
         self.partial = ""
         said = message("assistant", text, turn=self.id)
         await self._end([said, self._step_event(reply, "answer")], "ok")
-
-    def _answered(self) -> list[TapeEntry]:
-        """Return the messages that this turn answers."""
-        mine = set(self.inbound)
-        return [
-            entry
-            for entry in self._fold.window.spoken()
-            if {entry.meta.get("inbound"), entry.meta.get("edits")} & mine
-        ]
 
     async def _end(
         self,

@@ -15,19 +15,19 @@ import stat
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Literal
 
 import anyio
 import anyio.to_thread
 
+from bot.cli.doctor_channels import channel_findings
+from bot.cli.finding import Finding, Level
 from bot.errors import SettingsError, TapebotError
 from bot.settings import Settings
 from bot.telemetry.redaction import Redactor
 
-Level = Literal["ok", "warn", "bad"]
 Probe = Callable[[], Awaitable[str]]
 
 _LITTLE_SPACE, _NO_SPACE = 500_000_000, 50_000_000  # bytes
@@ -52,23 +52,6 @@ _BARE_NAMES = {"gpt-": "openai", "o1": "openai", "o3": "openai", "o4": "openai"}
 _BARE_NAMES |= {"claude": "anthropic"}
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that was looked at.
-
-    Attributes:
-        area: What it is about, one word.
-        level: ``bad`` where tapebot cannot work so, ``warn`` where it can.
-        text: What was found.
-        remedy: What to do, where there is something.
-    """
-
-    area: str
-    level: Level
-    text: str
-    remedy: str = ""
-
-
 async def examine(
     settings: Settings | SettingsError, *, probe: Probe | None = None
 ) -> list[Finding]:
@@ -88,7 +71,7 @@ async def examine(
     if probe is not None:
         findings.append(await _answer(probe, settings.model_timeout))
     findings.append(Finding("time", "ok", f"times are shown in {settings.timezone}"))
-    findings.append(Finding("channels", "ok", "the console; this version has no other"))
+    findings += await anyio.to_thread.run_sync(lambda: list(channel_findings(settings)))
     redact = Redactor(settings.secrets())
     return [replace(each, text=redact(each.text), remedy=redact(each.remedy)) for each in findings]
 

@@ -42,6 +42,7 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _SAMPLE = 4_096
+_SLICE = 65_536
 # Escapes and bells are in logs; other control characters are in no text.
 _CONTROLS = bytes(range(7)) + bytes(range(14, 27)) + bytes(range(28, 32)) + b"\x7f"
 _UNSHOWN = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f\ufeff]")
@@ -81,13 +82,27 @@ def read_text(data: bytes, limit: int = MAX_CHARACTERS) -> Reading:
     text = _decoded(data)
     if text is None:
         return Reading(None, UNREADABLE)
-    text = _UNSHOWN.sub("", text.replace("\r\n", "\n").replace("\r", "\n")).strip()
-    if not text:
+    shown = _shown(text, limit + 1)
+    if not shown:
         return Reading(None, "the file has no text")
-    if len(text) > limit:
+    if len(shown) > limit:
         note = f"only the first {limit:,} of {len(text):,} characters were read"
-        return Reading(text[:limit], note)
-    return Reading(text)
+        return Reading(shown[:limit], note)
+    return Reading(shown)
+
+
+def _shown(text: str, most: int) -> str:
+    """Return the beginning of a text without what is not shown.
+
+    Only as much is looked at as is kept: one call over a large file would stop every thread.
+    """
+    shown = ""
+    for start in range(0, len(text), _SLICE):
+        part = text[start : start + _SLICE].replace("\r\n", "\n").replace("\r", "\n")
+        shown = (shown + _UNSHOWN.sub("", part)).lstrip()
+        if len(shown) > most:
+            break
+    return shown.rstrip()
 
 
 def _decoded(data: bytes) -> str | None:

@@ -63,6 +63,12 @@ def speaker(entry: TapeEntry) -> str:
     return sender_name(entry)
 
 
+def is_owner(entry: TapeEntry) -> bool:
+    """Say whether an owner of the bot wrote a message."""
+    sender = entry.meta.get("sender")
+    return isinstance(sender, dict) and sender.get("role") == "owner"
+
+
 def transcript(entries: Iterable[TapeEntry], timezone: tzinfo | None = None) -> list[str]:
     """Return what was said as ``[YYYY-MM-DD HH:MM] USER (name): text``, one item a message.
 

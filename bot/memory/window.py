@@ -170,6 +170,15 @@ class WindowFold:
             return [self.edits.get(entry.id, entry) for entry in found]
         return found
 
+    def sent_as(self, inbound: Iterable[str]) -> list[TapeEntry]:
+        """Return the messages in view that have these platform ids, or stand in their places."""
+        wanted = set(inbound)
+        return [
+            entry
+            for entry in self.spoken()
+            if {entry.meta.get("inbound"), entry.meta.get("edits")} & wanted
+        ]
+
     def waiting(self) -> list[TapeEntry]:
         """Return the queued messages that no turn has taken in and that are owed one."""
         return [entry for entry in self._not_joined() if not is_overheard(entry)]

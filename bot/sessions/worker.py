@@ -27,7 +27,7 @@ from bot.bus import (
 )
 from bot.commands.parser import ParsedCommand
 from bot.commands.registry import CommandReply
-from bot.errors import ConsolidationFailed, ModelError, TapebotError
+from bot.errors import ConsolidationFailed, ModelError
 from bot.ids import new_id
 from bot.memory.load import load_fold
 from bot.memory.turns import OpenTurn
@@ -37,28 +37,22 @@ from bot.sessions import archiver
 from bot.sessions.consolidator import Consolidated, Consolidator, RetryNow
 from bot.sessions.context import SessionContext
 from bot.sessions.edits import Edited, edited
+from bot.sessions.hearing import Hearing
 from bot.sessions.receipts import Receipts
 from bot.sessions.records import (
     NOT_LEARNED,
-    asker_of,
-    command_end,
     command_entry,
     command_in,
     learned,
     message_entry,
 )
+from bot.sessions.replies import GAVE_UP, Replies
 from bot.sessions.services import SessionServices
-from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 
 logger = logging.getLogger(__name__)
 
 _MOST_RESUMES = 3
-
-_GAVE_UP = (
-    "Something inside tapebot went wrong with this message, more than once; it is in the log. "
-    "Your message is kept. Please try it in other words."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +150,21 @@ class SessionWorker:
             timezone=agent.timezone,
             post=self._send.send,
         )
-        self._context = SessionContext(services, self._requests, self._consolidator)
+        self._hearing = Hearing(
+            self._fold,
+            self._zone,
+            self._receipts,
+            timezone=agent.timezone_name,
+            most_overheard=services.group_context,
+        )
+        self._replies = Replies(
+            self._commands,
+            SessionContext(services, self._requests, self._consolidator),
+            self._fold,
+            self._zone,
+            receipts=self._receipts,
+            timezone=agent.timezone_name,
+        )
 
     async def _pump(self) -> None:
         """Bring what the bus has to the one place where things are handled."""
@@ -172,7 +180,7 @@ class SessionWorker:
                 turn = self._new_turn()
                 turn.id, turn.inbound = opened.id, opened.inbound
                 self._give_up = False
-                await turn.end("error", _GAVE_UP, error="gave up after repeated failures")
+                await turn.end("error", GAVE_UP, error="gave up after repeated failures")
                 await self._receipts.send()
             else:
                 self._start_job(self._resume_turn, opened)
@@ -204,7 +212,7 @@ class SessionWorker:
         parsed = command_in(delivery.inbound)
         if self._give_up and delivery.redelivered:
             self._give_up = False
-            await self._refuse(delivery, parsed)
+            await self._replies.give_up(delivery, parsed)
         elif parsed is not None and parsed.name == "stop":
             await self._stop(delivery, parsed)
         elif self._deferred:
@@ -225,10 +233,10 @@ class SessionWorker:
             self._deferred.append(delivery)
         elif parsed is None:
             await self._hear(delivery)
-        elif (why := self._refusal(delivery, parsed)) is not None:
-            await self._reply(delivery, parsed, CommandReply(why))
+        elif (why := self._replies.refusal(delivery, parsed)) is not None:
+            await self._replies.reply(delivery, parsed, CommandReply(why))
         elif (command := self._commands.get(parsed.name)) is None or command.anytime:
-            await self._command(delivery, parsed)
+            await self._replies.run(delivery, parsed)
         else:
             self._start_job(self._new_session, delivery, parsed)
 
@@ -239,12 +247,12 @@ class SessionWorker:
         if known is not None:
             await self._correct(delivery, known)
         elif not inbound.asks:
-            await self._note(delivery, overheard=True)
+            await self._hearing.overhear(delivery)
         elif self._job is not None:
-            await self._queue(delivery)
-        elif self._overheard():
+            await self._hearing.queue(delivery)
+        elif self._hearing.overheard():
             # A turn that takes in what came before the message takes the message in with it.
-            await self._queue(delivery)
+            await self._hearing.queue(delivery)
             await self._begin_waiting()
         else:
             await self._begin_turn(delivery)
@@ -252,48 +260,11 @@ class SessionWorker:
     async def _correct(self, delivery: Delivery, known: Edited) -> None:
         """Take in an edit: of what is not answered yet, it is the new text that counts."""
         if known.original is None:
-            await self._note(delivery, overheard=True)
+            await self._hearing.overhear(delivery)
             return
-        await self._note(delivery, replaces=known.original)
+        await self._hearing.correct(delivery, known.original)
         if known.running and self._turn is not None:
             self._turn.reconsider()
-
-    async def _note(
-        self, delivery: Delivery, *, overheard: bool = False, replaces: TapeEntry | None = None
-    ) -> None:
-        """Put a message on the tape that is owed no answer."""
-        zone = self._services.agent.timezone_name
-        entry = message_entry(delivery.inbound, zone, overheard=overheard, replaces=replaces)
-        await self._tape.append(entry)
-        await self._receipts.done(delivery)
-
-    def _overheard(self) -> list[int]:
-        """Return the ids of the overheard messages that the next turn takes in."""
-        bound = self._services.group_context
-        return [entry.id for entry in self._fold.window.overheard()][-bound:] if bound else []
-
-    async def _queue(self, delivery: Delivery) -> None:
-        """Put a message on the tape that a turn takes in at its next step, or at its beginning."""
-        entry = message_entry(delivery.inbound, self._services.agent.timezone_name, queued=True)
-        learn = learned(delivery.inbound)
-        await self._zone.edit(learn, lambda _, zone, __: [entry, *zone])
-
-    async def _refuse(self, delivery: Delivery, parsed: ParsedCommand | None) -> None:
-        """Give up on the first message that may be what keeps the worker from its work."""
-        zone = self._services.agent.timezone_name
-        heard = (
-            message_entry(delivery.inbound, zone)
-            if parsed is None
-            else command_entry(delivery.inbound, parsed, zone)
-        )
-        turn = new_id("turn")
-        await self._tape.append_composed(
-            lambda _: [
-                heard,
-                *command_end(turn, delivery.inbound, _GAVE_UP, self._fold, status="error"),
-            ]
-        )
-        await self._receipts.send()
 
     # Jobs.
 
@@ -348,7 +319,7 @@ class SessionWorker:
         """Begin a turn for messages that arrived too late for the one before."""
         turn = self._turn = self._new_turn()
         waiting = self._fold.window.waiting()
-        joined = [*self._overheard(), *(entry.id for entry in waiting)]
+        joined = [*self._hearing.overheard(), *(entry.id for entry in waiting)]
         await turn.start([], inbound_ids(waiting), joined=joined)
         self._start_job(self._drive, turn)
 
@@ -380,50 +351,11 @@ class SessionWorker:
 
     # Commands.
 
-    def _refusal(self, delivery: Delivery, parsed: ParsedCommand) -> str | None:
-        """Return why the sender may not give this command."""
-        command = self._commands.get(parsed.name)
-        if command is None:
-            return None
-        return command.refusal(parsed.arguments, asker_of(delivery.inbound))
-
-    async def _command(self, delivery: Delivery, parsed: ParsedCommand) -> None:
-        command = self._commands.get(parsed.name)
-        try:
-            if command is None or command.run is None:
-                reply = CommandReply(self._commands.unknown(parsed))
-            else:
-                context = self._context.asked_by(asker_of(delivery.inbound))
-                reply = await command.run(parsed.arguments, context)
-        except TapebotError as error:
-            reply = CommandReply(f"That did not work: {error}.")
-        await self._reply(delivery, parsed, reply)
-
-    async def _reply(self, delivery: Delivery, parsed: ParsedCommand, reply: CommandReply) -> None:
-        turn = new_id("turn")
-        heard = command_entry(delivery.inbound, parsed, self._services.agent.timezone_name)
-        await self._zone.edit(
-            reply.change,
-            lambda fresh, zone, _: [
-                heard,
-                *reply.notes,
-                *zone,
-                *command_end(
-                    turn,
-                    delivery.inbound,
-                    reply.render(fresh),
-                    self._fold,
-                    buttons=reply.buttons,
-                ),
-            ],
-        )
-        await self._receipts.send()
-
     async def _stop(self, delivery: Delivery, parsed: ParsedCommand) -> None:
         if self._job is None:
-            await self._reply(delivery, parsed, CommandReply("Nothing is running."))
+            await self._replies.reply(delivery, parsed, CommandReply("Nothing is running."))
         elif self._stopping is not None:
-            await self._reply(delivery, parsed, CommandReply("Stopping already."))
+            await self._replies.reply(delivery, parsed, CommandReply("Stopping already."))
         else:
             # The job itself says so on the tape once it has let go of it.
             self._stopping = (delivery, parsed)
@@ -440,10 +372,10 @@ class SessionWorker:
         turn = self._turn
         if self._clearing is not None:
             reply = CommandReply("Stopped; the session was not cleared.")
-            await self._reply(*self._clearing, reply)
+            await self._replies.reply(*self._clearing, reply)
             self._clearing = None
         if turn is None or turn.ended:
-            await self._reply(delivery, parsed, CommandReply("Stopped."))
+            await self._replies.reply(delivery, parsed, CommandReply("Stopped."))
             return
         waiting = self._fold.window.waiting()
         heard = command_entry(delivery.inbound, parsed, self._services.agent.timezone_name)
@@ -454,14 +386,14 @@ class SessionWorker:
     async def _new_session(self, delivery: Delivery, parsed: ParsedCommand) -> None:
         if parsed.arguments.lower() not in ("", "now"):
             reply = CommandReply("There is only `/new` and `/new now`.")
-            await self._reply(delivery, parsed, reply)
+            await self._replies.reply(delivery, parsed, reply)
             return
         self._clearing = (delivery, parsed)
         now = parsed.arguments.lower() == "now"
         if not now and (why := await self._consolidate_all()) is not None:
             text = f"{archiver.FAILED}\n\n({why}. `/new now` begins at once.)"
             with anyio.CancelScope(shield=True):
-                await self._reply(delivery, parsed, CommandReply(text))
+                await self._replies.reply(delivery, parsed, CommandReply(text))
             self._clearing = None
             return
         self._consolidator.cancel()

@@ -91,6 +91,8 @@ async def _show(_: NoArguments, context: ToolContext) -> ToolOutcome:
 
 
 async def _clear(_: NoArguments, context: ToolContext) -> ToolOutcome:
+    if not context.may_clear:
+        raise MemoryRefused("in a group only an owner may clear it, with `/memory clear`")
     if context.zone.read() == MemorySnapshot(context.zone.read().version):
         raise MemoryRefused("memory is empty already")
     return ToolOutcome(

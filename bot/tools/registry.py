@@ -30,11 +30,14 @@ class ToolContext:
         tape: The session's.
         zone: Its memory.
         seen: Memory as the model saw it when it made the call.
+        may_clear: Those who are answered may take from everybody here: it is their own chat, or they
+            own the bot.
     """
 
     tape: TapeService
     zone: MemoryZone
     seen: MemorySnapshot
+    may_clear: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -172,6 +172,8 @@ class Intake:
         return verdict.role
 
     def _takes_long(self, event: Event) -> bool:
+        if event.urgent and not event.files:
+            return False
         return (
             bool(event.files)
             or event.album is not None

@@ -93,6 +93,11 @@ class Event:
     callback: str | None = None
 
     @property
+    def urgent(self) -> bool:
+        """Whether it must not wait behind what takes long in its chat."""
+        return self.text.strip().lower().partition("@")[0] == "/stop"
+
+    @property
     def long(self) -> bool:
         """Whether its text is so long that the rest of it may follow in another message.
 

@@ -64,8 +64,9 @@ class TelegramPeer:
 
     async def messages(self, *, user: int = 7) -> list[dict[str, Any]]:
         """The bot's messages to a person as the package keeps them, oldest first."""
-        history = await self._post("/getUpdatesHistory", {"token": self.token})
-        return [one for one in history if str(one["message"].get("chat_id")) == str(user)]
+        # Presses stand in it, too.
+        said = [one for one in await self._history() if "message" in one]
+        return [one for one in said if str(one["message"].get("chat_id")) == str(user)]
 
     async def texts(self, *, user: int = 7) -> list[str]:
         """What the bot's messages to a person say now."""
@@ -86,6 +87,12 @@ class TelegramPeer:
                 # The package tells other processes nothing by itself.
                 await anyio.sleep(0.05)
         raise TimeoutError(f"not within {within} s: {text!r}; shown: {texts}")
+
+    async def _history(self) -> list[dict[str, Any]]:
+        history: list[dict[str, Any]] = await self._post(
+            "/getUpdatesHistory", {"token": self.token}
+        )
+        return history
 
     async def _post(self, path: str, body: dict[str, Any]) -> Any:
         async with (

@@ -6,6 +6,8 @@ import anyio
 import pytest
 from telegram_peer_server import telegram_peer
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True, scope="module")
 def client_library() -> None:

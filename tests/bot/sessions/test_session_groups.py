@@ -95,6 +95,16 @@ async def test_in_a_group_what_takes_from_everybody_is_the_owners(tmp_path, comm
         assert "only an owner" not in await host.channel.answer_to(owners)
 
 
+@pytest.mark.parametrize(("role", "cleared"), [("member", False), ("owner", True)])
+async def test_in_a_group_no_model_clears_memory_for_a_member(tmp_path, role, cleared):
+    model = ScriptedModel([calls(("memory_clear", {})), says("done")])
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("/memory add The door code is 4711")
+        inbound = await host.channel.send("clear it all", sender=BOB, private=False, role=role)
+        await host.channel.answer_to(inbound)
+        assert ("4711" not in await host.channel.ask("/memory")) is cleared
+
+
 async def test_a_member_may_clear_what_is_their_own(tmp_path):
     async with session_host(tmp_path, ScriptedModel()) as host:
         inbound = await host.channel.send("/memory clear yes", role="member")

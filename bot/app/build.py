@@ -1,28 +1,34 @@
-"""The composition root: builds the parts from the settings, runs them, and takes them down."""
+"""Builds the parts from the settings, and takes them down again."""
 
 from __future__ import annotations
 
 import logging
-import signal
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import anyio
 
+from bot.access.door import Door, open_door
 from bot.agent.agent import Agent
 from bot.agent.workspace import Workspace
+from bot.bus import Address, Answer
 from bot.bus.local import LocalBus
 from bot.clock import Clock, SystemClock
 from bot.commands.builtin import builtin_commands
+from bot.commands.pair import pair_command
 from bot.consolidation.policy import Policy
-from bot.errors import ModelError, SettingsError
+from bot.errors import SettingsError
 from bot.files import private_directory
+from bot.ids import new_id
 from bot.llm.base import Model
 from bot.llm.registry import build_model
-from bot.llm.retry import Warmable
+from bot.llm.transcription import Transcriber
+from bot.media.blobs import BlobStore
+from bot.media.desk import MediaDesk
+from bot.media.reading import MAX_CHARACTERS
 from bot.sessions.services import SessionServices
 from bot.sessions.supervisor import Supervisor
 from bot.settings import Settings
@@ -30,13 +36,8 @@ from bot.tape.stores.file import FileTapeStore
 from bot.tools.memory import MEMORY_TOOLS
 from bot.tools.registry import ToolRegistry
 from bot.tools.skills import skill_tool
-from channels import registry
-from channels.base import Channel
 
 logger = logging.getLogger(__name__)
-
-_FAREWELL = 10.0
-"""Seconds that answers on their way have when the program ends by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,8 @@ class App:
         model: Answers.
         services: What sessions share.
         supervisor: Runs them.
+        door: Says who may use it.
+        media: Takes in what people send beside text.
     """
 
     settings: Settings
@@ -58,6 +61,8 @@ class App:
     model: Model
     services: SessionServices
     supervisor: Supervisor
+    door: Door
+    media: MediaDesk
 
 
 @asynccontextmanager
@@ -82,34 +87,32 @@ async def open_app(settings: Settings, *, clock: Clock | None = None) -> AsyncIt
         bus = LocalBus(
             home / "bus", session_limit=settings.session_limit, sync=durable, clock=clock
         )
-        model = make_model(settings)
-        services = _services(settings, clock, bus, store, model)
-        logger.info("started with %s in %s", model.name, home)
-        try:
-            yield App(settings, bus, store, model, services, Supervisor(services))
-        finally:
-            with anyio.CancelScope(shield=True):
-                await bus.aclose()
-                await model.aclose()
+        async with _open_door(settings, home, clock, bus) as door:
+            model = make_model(settings)
+            blobs = BlobStore(home / "blobs")
+            services = _services(
+                settings, clock=clock, bus=bus, store=store, model=model, door=door, blobs=blobs
+            )
+            logger.info("started with %s in %s", model.name, home)
+            transcriber = _transcriber(settings)
+            media = MediaDesk(
+                blobs,
+                max_bytes=settings.max_file_mb * 1_000_000,
+                transcriber=transcriber,
+                # One document must leave room for the conversation about it.
+                max_characters=min(MAX_CHARACTERS, services.agent.context_tokens),
+            )
+            supervisor = Supervisor(services)
+            try:
+                yield App(settings, bus, store, model, services, supervisor, door, media)
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await bus.aclose()
+                    await model.aclose()
+                    if transcriber is not None:
+                        await transcriber.aclose()
     finally:
         await store.close()
-
-
-async def serve(settings: Settings) -> None:
-    """Run tapebot until its channel ends or a signal asks it to stop.
-
-    A turn that runs when a signal comes stays open on its tape, and is taken up at the next start.
-    """
-    async with open_app(settings) as app, anyio.create_task_group() as tasks:
-        tasks.start_soon(_stop_on_signal, tasks.cancel_scope)
-        tasks.start_soon(app.supervisor.run)
-        if isinstance(app.model, Warmable):
-            tasks.start_soon(_warm, app.model)
-        channel = _console(app)
-        await channel.run(app.bus.channel(channel.name))
-        with anyio.move_on_after(_FAREWELL):
-            await app.bus.drain()
-        tasks.cancel_scope.cancel()
 
 
 def _home(settings: Settings) -> Path:
@@ -138,8 +141,38 @@ def make_model(settings: Settings) -> Model:
     )
 
 
+def _open_door(
+    settings: Settings, home: Path, clock: Clock, bus: LocalBus
+) -> AbstractAsyncContextManager[Door]:
+    async def tell(address: Address, text: str) -> None:
+        await bus.send(Answer(address, new_id("notice"), text))
+
+    return open_door(home, owners=settings.owners, allow=settings.allow, clock=clock, tell=tell)
+
+
+def _transcriber(settings: Settings) -> Transcriber | None:
+    name = settings.transcription_model
+    if name is None:
+        return None
+    # A key and an address that are set for the model hold for its own provider alone.
+    provider, same = name.partition("/")[0], (settings.model or "").partition("/")[0]
+    key = settings.model_api_key if provider == same else None
+    return Transcriber(
+        name,
+        api_base=settings.model_api_base if provider == same else None,
+        api_key=key.get_secret_value() if key is not None else None,
+    )
+
+
 def _services(
-    settings: Settings, clock: Clock, bus: LocalBus, store: FileTapeStore, model: Model
+    settings: Settings,
+    *,
+    clock: Clock,
+    bus: LocalBus,
+    store: FileTapeStore,
+    model: Model,
+    door: Door,
+    blobs: BlobStore,
 ) -> SessionServices:
     workspace = Workspace(settings.workspace_folder, clock)
     window = settings.context_tokens or model.profile.context_tokens
@@ -152,12 +185,13 @@ def _services(
         timezone_name=settings.timezone,
         max_steps=settings.max_steps,
         context_tokens=window,
+        images=blobs.get,
     )
     return SessionServices(
         bus=bus,
         store=store,
         agent=agent,
-        commands=builtin_commands(),
+        commands=builtin_commands([pair_command(door)]),
         policy=Policy(
             window=settings.memory_window,
             tokens=settings.memory_tokens or window // 2,
@@ -170,40 +204,5 @@ def _services(
         portion_tokens=window // 3,
         archive_timeout=settings.archive_timeout,
         idle_seconds=settings.idle_seconds,
+        group_context=settings.group_context,
     )
-
-
-def _console(app: App) -> Channel:
-    name = (
-        "offline responder (no language model)" if app.model.name == "offline" else app.model.name
-    )
-    banner = (
-        f"tapebot, {name}. Everything said is kept in {app.settings.home}.\n"
-        "Type a message, or /help. Ctrl-D leaves."
-    )
-    return registry.console(
-        history_file=app.settings.home / "console" / "history",
-        user_name=app.settings.console_name,
-        commands=app.services.commands.listed(),
-        banner=banner,
-    )
-
-
-async def _warm(model: Warmable) -> None:
-    try:
-        await model.warm()
-    except ModelError as error:
-        # The chat goes on: the first turn says the same, and fallbacks are tried.
-        logger.warning("the model cannot be used: %s", error)
-
-
-async def _stop_on_signal(scope: anyio.CancelScope) -> None:
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        async for received in signals:
-            logger.info("stopping on %s", received.name)
-            scope.cancel()
-
-
-def run(settings: Settings) -> None:
-    """Run ``serve`` to its end in a new event loop."""
-    anyio.run(serve, settings)

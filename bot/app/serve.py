@@ -1,0 +1,83 @@
+"""Runs the program: sessions, channels and the control socket, until the end or a signal."""
+
+from __future__ import annotations
+
+import logging
+import signal
+
+import anyio
+
+from bot.app.build import App, open_app
+from bot.app.channels import Announce, at_terminal, build_channels, run_channels
+from bot.bus import Address, Answer
+from bot.control import serve_control
+from bot.errors import ChannelRefused, ModelError
+from bot.ids import new_id
+from bot.llm.retry import Warmable
+from bot.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+_FAREWELL = 10.0
+"""Seconds that answers on their way have when the program ends by itself."""
+
+_CONSOLE = Address("console", "local")
+
+
+async def serve(settings: Settings) -> None:
+    """Run tapebot until its console ends or a signal asks it to stop.
+
+    A turn that runs when a signal comes stays open on its tape, and is taken up at the next start.
+
+    Raises:
+        ChannelRefused: No platform lets the bot in, and there is no console.
+    """
+    refused: ChannelRefused | None = None
+    async with open_app(settings) as app, anyio.create_task_group() as tasks:
+        announce = _announcer(app)
+        channels = build_channels(app, announce)
+        platforms = [channel for channel in channels if channel.name != _CONSOLE.channel]
+        tasks.start_soon(_stop_on_signal, tasks.cancel_scope)
+        tasks.start_soon(app.supervisor.run)
+        await tasks.start(serve_control, settings.home, {"pair": app.door.handle})
+        if isinstance(app.model, Warmable):
+            tasks.start_soon(_warm, app.model)
+        if platforms and (code := app.door.claim_code) is not None:
+            announce(f"Nobody owns this bot yet. Send it, in a private chat: /claim {code}")
+        try:
+            await run_channels(app, channels, announce)
+        except ChannelRefused as error:
+            refused = error
+        else:
+            with anyio.move_on_after(_FAREWELL):
+                await app.bus.drain()
+        tasks.cancel_scope.cancel()
+    if refused is not None:
+        raise refused
+
+
+def _announcer(app: App) -> Announce:
+    """Return what tells whoever runs the program, each in one line."""
+    if not at_terminal():
+        return lambda text: print(text, flush=True)  # noqa: T201 (it is what a person runs it for)
+    return lambda text: app.bus.show(Answer(_CONSOLE, new_id("notice"), text))
+
+
+async def _warm(model: Warmable) -> None:
+    try:
+        await model.warm()
+    except ModelError as error:
+        # The chat goes on: the first turn says the same, and fallbacks are tried.
+        logger.warning("the model cannot be used: %s", error)
+
+
+async def _stop_on_signal(scope: anyio.CancelScope) -> None:
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async for received in signals:
+            logger.info("stopping on %s", received.name)
+            scope.cancel()
+
+
+def run(settings: Settings) -> None:
+    """Run ``serve`` to its end in a new event loop."""
+    anyio.run(serve, settings)

@@ -1,0 +1,226 @@
+"""A person in front of each channel: what the channel contract needs to see of a platform."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Protocol
+
+import anyio
+
+from bot.bus import Access, Attachment, File, Knock, Verdict
+from bot.testing.discord_server import DiscordServer
+from bot.testing.telegram_server import TelegramServer
+from channels.base import Channel, Groups, Platform
+from channels.console.channel import ConsoleChannel
+
+ADA, EVE = 7, 13
+"""Ada may; Eve is a stranger."""
+
+_LOOK = 0.01
+
+
+class OnlyAda:
+    """Lets one person in."""
+
+    def __init__(self, ada: str) -> None:
+        self._ada = ada
+
+    async def admit(self, knock: Knock) -> Verdict:
+        return Verdict("owner" if knock.sender.id == self._ada else None)
+
+
+class NoFiles:
+    """Takes nothing in."""
+
+    async def take(self, file: File) -> Attachment:
+        return Attachment(file.kind, file.name, file.mime, note="not taken")
+
+
+def platform(folder: Path, ada: str) -> Platform:
+    access: Access = OnlyAda(ada)
+    return Platform(access, NoFiles(), (), Groups(), folder / "channel", lambda _: None)
+
+
+class Scene(Protocol):
+    """One chat of Ada's.
+
+    Attributes:
+        session: Its key.
+        sender: Ada's id on the platform.
+        strangers: Somebody else can write to the bot, too.
+        sees_refusals: What the bus refuses is told in the chat (the console's is another stream).
+    """
+
+    session: str
+    sender: str
+    strangers: bool
+    sees_refusals: bool
+
+    def channel(self) -> Channel:
+        """Return the channel, as it is at the start of a process."""
+        ...
+
+    async def ready(self) -> None:
+        """Wait until the channel hears."""
+        ...
+
+    def say(self, text: str) -> None:
+        """Let Ada write."""
+        ...
+
+    def intrude(self, text: str) -> None:
+        """Let Eve write to the bot."""
+        ...
+
+    def seen(self) -> str:
+        """Return all that the bot shows in the chat, one message below the other."""
+        ...
+
+
+async def until(condition: Callable[[], object], within: float = 15.0) -> None:
+    """Wait until something holds that has no event of its own."""
+    with anyio.fail_after(within):
+        while not condition():
+            await anyio.sleep(_LOOK)
+
+
+class ConsoleScene:
+    """Two pipes."""
+
+    session, sender, strangers, sees_refusals = "console:local", "local", False, False
+
+    def __init__(self) -> None:
+        self._output = b""
+        self._writer = -1
+        self._open: list[int] = []
+
+    def channel(self) -> Channel:
+        source, self._writer = os.pipe()
+        self._reader, sink = os.pipe()
+        os.set_blocking(self._reader, False)
+        self._open += [source, self._writer, self._reader, sink]
+        sys.stdin, sys.stdout = (
+            os.fdopen(source, closefd=False),
+            os.fdopen(sink, "w", closefd=False),
+        )
+        return ConsoleChannel(history_file=None, user_name="Ada")
+
+    async def ready(self) -> None:
+        await anyio.lowlevel.checkpoint()
+
+    def say(self, text: str) -> None:
+        os.write(self._writer, text.encode() + b"\n")
+
+    def intrude(self, text: str) -> None:
+        raise NotImplementedError
+
+    def seen(self) -> str:
+        try:
+            while more := os.read(self._reader, 65_536):
+                self._output += more
+        except BlockingIOError:
+            pass
+        return self._output.decode()
+
+    def close(self) -> None:
+        for descriptor in self._open:
+            os.close(descriptor)
+
+
+@asynccontextmanager
+async def console(folder: Path) -> AsyncIterator[Scene]:
+    scene, ends = ConsoleScene(), (sys.stdin, sys.stdout)
+    try:
+        yield scene
+    finally:
+        sys.stdin, sys.stdout = ends
+        scene.close()
+
+
+class TelegramScene:
+    """A private chat on Telegram."""
+
+    session, sender, strangers, sees_refusals = f"telegram:{ADA}", str(ADA), True, True
+
+    def __init__(self, server: TelegramServer, folder: Path) -> None:
+        self._server, self._folder = server, folder
+        server.user(ADA, "Ada")
+        server.user(EVE, "Eve")
+        server.private(ADA)
+
+    def channel(self) -> Channel:
+        from channels.telegram import TelegramChannel
+
+        place = platform(self._folder, self.sender)
+        return TelegramChannel(
+            "telegram", self._server.token, place, api_base=self._server.url, webhook=None
+        )
+
+    async def ready(self) -> None:
+        await self._server.until(lambda books: books.polling, within=15)
+
+    def say(self, text: str) -> None:
+        self._server.say(self._server.private(ADA), ADA, text)
+
+    def intrude(self, text: str) -> None:
+        self._server.say(self._server.private(EVE), EVE, text)
+
+    def seen(self) -> str:
+        return "\n".join(self._server.books.texts(ADA))
+
+
+@asynccontextmanager
+async def telegram(folder: Path) -> AsyncIterator[Scene]:
+    async with TelegramServer() as server:
+        yield TelegramScene(server, folder)
+
+
+class DiscordScene:
+    """A direct chat on Discord."""
+
+    strangers, sees_refusals = True, True
+
+    def __init__(self, server: DiscordServer, folder: Path) -> None:
+        self._server, self._folder = server, folder
+        self._ada, self._eve = server.user("Ada"), server.user("Eve")
+        self._chat = server.direct(self._ada)
+        self._other = server.direct(self._eve)
+        self.session, self.sender = f"discord:{self._chat}", str(self._ada)
+
+    def channel(self) -> Channel:
+        from channels.discord import DiscordChannel
+
+        return DiscordChannel(
+            "discord",
+            self._server.token,
+            platform(self._folder, self.sender),
+            api_base=self._server.api_url,
+            gateway_url=self._server.gateway_url,
+        )
+
+    async def ready(self) -> None:
+        await self._server.until_connected(within=15)
+
+    def say(self, text: str) -> None:
+        self._server.say(self._chat, self._ada, text)
+
+    def intrude(self, text: str) -> None:
+        self._server.say(self._other, self._eve, text)
+
+    def seen(self) -> str:
+        return "\n".join(self._server.books.texts(self._chat, author=self._server.bot_id))
+
+
+@asynccontextmanager
+async def discord(folder: Path) -> AsyncIterator[Scene]:
+    async with DiscordServer() as server:
+        with server.used_by_discord_py():
+            yield DiscordScene(server, folder)
+
+
+SCENES = {"console": console, "telegram": telegram, "discord": discord}
+"""Every channel of the program; a new one is a new line."""

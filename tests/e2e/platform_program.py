@@ -1,0 +1,92 @@
+"""The whole program as a process, between platforms that are processes too."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import anyio.abc
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = [sys.executable, "-m", "bot"]
+START = 60.0
+_CLAIM = re.compile(r"/claim (\S+)")
+
+
+def environment(folder: Path, **settings: str) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+    own = {"HOME": str(folder), "TAPEBOT_HOME": str(folder / "home"), "PYTHONPATH": str(ROOT)}
+    return {**kept, **own, **settings}
+
+
+class Program:
+    """A running tapebot.
+
+    Attributes:
+        process: The process.
+        said: Its output so far.
+    """
+
+    def __init__(self, process: anyio.abc.Process) -> None:
+        self.process = process
+        self.said = ""
+        self._more = anyio.Event()
+
+    @property
+    def claim_code(self) -> str:
+        found = _CLAIM.search(self.said)
+        assert found is not None, self.said
+        return found[1]
+
+    async def until_said(self, text: str, within: float = START) -> None:
+        with anyio.move_on_after(within):
+            while text not in self.said:
+                await self._more.wait()
+            return
+        raise TimeoutError(f"{text!r} was not said in {self.said!r}")
+
+    async def read(self) -> None:
+        assert self.process.stdout is not None
+        async for data in self.process.stdout:
+            self.said += data.decode()
+            self._more.set()
+            self._more = anyio.Event()
+
+
+@asynccontextmanager
+async def running(folder: Path, **settings: str) -> AsyncIterator[Program]:
+    """Run tapebot within the block, without a terminal; it is stopped at the end."""
+    process = await anyio.open_process(
+        PROGRAM,
+        cwd=folder,
+        env=environment(folder, **settings),
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.STDOUT,
+    )
+    async with process, anyio.create_task_group() as tasks:
+        program = Program(process)
+        tasks.start_soon(program.read)
+        try:
+            yield program
+        finally:
+            with anyio.CancelScope(shield=True):
+                if process.returncode is None:
+                    process.terminate()
+                with anyio.move_on_after(20):
+                    await process.wait()
+                if process.returncode is None:
+                    process.kill()
+            tasks.cancel_scope.cancel()
+
+
+async def until(look: Callable[[], Awaitable[object]], within: float = 20.0) -> None:
+    """Wait until something is so in another process."""
+    with anyio.fail_after(within):
+        while not await look():
+            await anyio.sleep(0.05)

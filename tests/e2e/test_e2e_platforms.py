@@ -1,0 +1,130 @@
+"""From nothing to the first reply on each platform, with the program as a person runs it."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+from platform_program import Program, running, until
+from telegram_peer_server import telegram_peer
+
+from bot.testing.discord_process import DiscordProcess
+from bot.testing.telegram_process import TelegramProcess
+
+
+def every_file_of(folder) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+async def test_a_token_and_a_command_lead_to_the_first_reply_on_telegram(tmp_path):
+    async with TelegramProcess() as telegram:
+        (tmp_path / ".env").write_text(f"TAPEBOT_TELEGRAM_TOKEN={telegram.token}\n")
+        async with running(tmp_path, TAPEBOT_TELEGRAM_API_BASE=telegram.url) as program:
+            await program.until_said("Telegram: @tape_bot is here")
+            await telegram.do("user", id=7, name="Ada")
+            await telegram.do("private", user=7)
+
+            async def say(text: str, reply: str) -> None:
+                await telegram.do("say", chat=7, user=7, text=text)
+
+                async def shown() -> bool:
+                    return reply in str((await telegram.texts(7))[-1:])
+
+                await until(shown)
+
+            await say("hello", "has no owner yet")
+            await say(f"/start {program.claim_code}", "You own this bot now")
+            await say("My name is Ada", "Noted")
+            await say("What is my name?", "Your name is Ada")
+    # The token is in no log, no tape and no output.
+    assert telegram.token.encode() not in every_file_of(tmp_path / "home")
+    assert telegram.token not in program.said
+    assert program.process.returncode == 0
+
+
+async def test_a_token_and_a_command_lead_to_the_first_reply_on_discord(tmp_path):
+    async with DiscordProcess() as discord:
+        token = discord.urls["token"]
+        settings = {
+            "TAPEBOT_DISCORD_TOKEN": token,
+            "TAPEBOT_DISCORD_API_BASE": discord.urls["api_url"],
+            "TAPEBOT_DISCORD_GATEWAY_URL": discord.urls["gateway_url"],
+        }
+        async with running(tmp_path, **settings) as program:
+            await program.until_said("Discord: @tapebot is here")
+            ada = await discord.do("user", name="Ada")
+            chat = await discord.do("direct", user=ada)
+
+            async def say(text: str, reply: str) -> None:
+                await discord.do("say", channel=chat, user=ada, text=text)
+
+                async def shown() -> bool:
+                    messages = (await discord.books())["messages"].values()
+                    return any(reply in message["content"] for message in messages)
+
+                await until(shown)
+
+            await say("hello", "has no owner yet")
+            await say(f"/claim {program.claim_code}", "You own this bot now")
+            await say("My name is Ada", "Noted")
+            await say("What is my name?", "Your name is Ada")
+    assert token.encode() not in every_file_of(tmp_path / "home")
+    assert token not in program.said
+    assert program.process.returncode == 0
+
+
+async def stopped(program: Program) -> int | None:
+    with anyio.fail_after(60):
+        return await program.process.wait()
+
+
+async def test_a_wrong_token_is_one_clear_line_and_ends_the_program(tmp_path):
+    async with TelegramProcess() as telegram:
+        settings = {
+            "TAPEBOT_TELEGRAM_TOKEN": "123456789:AAwrongwrongwrongwrongwrongwrongwro",
+            "TAPEBOT_TELEGRAM_API_BASE": telegram.url,
+        }
+        async with running(tmp_path, **settings) as program:
+            assert await stopped(program) == 1
+    lines = [line for line in program.said.splitlines() if "/claim" not in line]
+    assert len(lines) == 1, program.said
+    assert "TAPEBOT_TELEGRAM_TOKEN" in lines[0]
+    assert "wrongwrong" not in program.said
+
+
+async def test_a_wrong_token_of_one_platform_leaves_the_other_serving(tmp_path):
+    async with TelegramProcess() as telegram, DiscordProcess() as discord:
+        settings = {
+            "TAPEBOT_TELEGRAM_TOKEN": telegram.token,
+            "TAPEBOT_TELEGRAM_API_BASE": telegram.url,
+            "TAPEBOT_DISCORD_TOKEN": "MTA.wrong.wrong",
+            "TAPEBOT_DISCORD_API_BASE": discord.urls["api_url"],
+            "TAPEBOT_DISCORD_GATEWAY_URL": discord.urls["gateway_url"],
+        }
+        async with running(tmp_path, **settings) as program:
+            await program.until_said("TAPEBOT_DISCORD_TOKEN")
+            await program.until_said("Telegram: @tape_bot is here")
+
+
+@pytest.mark.slow
+async def test_the_bot_answers_on_a_telegram_that_is_not_ours(tmp_path):
+    async with telegram_peer() as telegram:
+        settings = {
+            "TAPEBOT_TELEGRAM_TOKEN": telegram.token,
+            "TAPEBOT_TELEGRAM_API_BASE": telegram.url,
+            "TAPEBOT_OWNERS": "telegram:7",
+        }
+        async with running(tmp_path, **settings) as program:
+            await program.until_said("is here")
+            await telegram.say("My name is Ada and I prefer tea.")
+            await telegram.until_text("Noted", within=20)
+            await telegram.say("What is my name?")
+            await telegram.until_text("Your name is Ada", within=20)
+            await telegram.say("/memory clear")
+            await telegram.until_text("To go on, send", within=20)
+            asked = (await telegram.messages())[-1]
+            keyboard = str(asked)
+            assert "/memory clear yes" in keyboard
+            await telegram.press("/memory", asked)
+            await telegram.until_text("Long-term memory", within=20)
+            # The answer to a button takes the place of its message.
+            assert len(await telegram.messages()) == 3
