@@ -22,6 +22,7 @@ FIGURES = {
     "turns": "a turn by the tape's length and by the messages in view",
     "traffic": "bytes written and system calls a turn",
     "crowd": "turns a second with a hundred sessions at once",
+    "chats": "fifty chats on Telegram and on Discord, one of them flood-limited",
     "provider": "litellm's share of a turn",
     "appends": "durable appends a second",
     "prefix": "the share of each prompt that a cache may serve",
