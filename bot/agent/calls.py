@@ -64,7 +64,11 @@ class ToolCalls:
     def _may_clear(self) -> bool:
         """Say whether everybody whom the turn answers may take from all who are here."""
         opened = self._session.fold.turns.open
-        asking = self._session.fold.window.sent_as(opened.inbound if opened is not None else ())
+        if opened is None:
+            return False
+        window = self._session.fold.window
+        # What was overheard may be what moved the model to it.
+        asking = [*window.sent_as(opened.inbound), *window.joined_since(opened.start)]
         return all(entry.meta.get("private", True) or is_owner(entry) for entry in asking)
 
     async def _run(self, turn: str, call: ToolCall) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from bot.agent.agent import Agent
 from bot.agent.context import Rendered, View, records_tail
+from bot.agent.images import TakenImages
 from bot.agent.prompt import PromptInputs, system_prompt
 from bot.agent.vision import with_images
 from bot.llm.base import ChatMessage, ModelRequest
@@ -44,6 +45,7 @@ class Requests:
         tape: The session's.
         fold: Its state.
         zone: Its memory.
+        images: What the model takes of the images in view.
         rendered: Messages as they were rendered before.
     """
 
@@ -51,6 +53,7 @@ class Requests:
     tape: TapeService
     fold: SessionFold
     zone: MemoryZone
+    images: TakenImages
     rendered: Rendered = field(default_factory=dict)
 
     async def build(self, *, closing: bool, notes: Sequence[str] = ()) -> Built:
@@ -96,10 +99,11 @@ class Requests:
 
     async def _seen(self, history: Sequence[ChatMessage]) -> list[ChatMessage]:
         """Return the history with its images, or with the word that they are not seen."""
-        agent = self.agent
+        self.images.begin()
         spoken = self.fold.window.spoken()
+        profile = self.agent.model.profile
         return await with_images(
-            history, spoken, self.rendered, profile=agent.model.profile, images=agent.images
+            history, spoken, self.rendered, profile=profile, images=self.images.get
         )
 
     async def _passages(self) -> list[str]:

@@ -17,17 +17,22 @@ from bot.agent.calls import ToolCalls
 from bot.agent.handoff import make_handoff
 from bot.agent.requests import Built, Requests, digest_of
 from bot.agent.vision import blind_note
-from bot.errors import ContextOverflow, ModelError, TransientModelError
+from bot.errors import ContextOverflow, ModelError, ModelRejected, TransientModelError
 from bot.ids import new_id
 from bot.llm.base import ModelReply, Usage
 from bot.memory.turns import REPLY, TURN_RESUME, OpenTurn
-from bot.memory.window import LOOP_STEP, TURN_END, TURN_START, inbound_ids
+from bot.memory.window import LOOP_STEP, TURN_END, TURN_START, inbound_ids, replaces
 from bot.memory.zone import Edit
 from bot.tape.entries import CONTEXT_OVERFLOW, TapeEntry, anchor, event, message
 
 logger = logging.getLogger(__name__)
 
+_MOST_RECONSIDERED = 3
 _CUT_OFF = "\n\n… (cut off: the model reached its limit for one answer)"
+
+
+class _Edited(Exception):
+    """What is answered was edited after the model had been asked."""
 
 
 class Turn:
@@ -63,6 +68,7 @@ class Turn:
         self._began = 0.0
         self._grown = anyio.Event()
         self._asking: anyio.CancelScope | None = None
+        self._reconsidered = 0
 
     @property
     def ended(self) -> bool:
@@ -126,8 +132,7 @@ class Turn:
                 if reply.tool_calls and self._steps < self._agent.max_steps:
                     await self._step(reply)
                     await self._calls.finish(self.id)
-                else:
-                    await self._answer(reply)
+                elif await self._answer(reply):
                     return
         except ModelError as error:
             logger.warning("turn %s of %s failed: %s", self.id, self._tape.name, error)
@@ -159,6 +164,11 @@ class Turn:
 
     # Model calls.
 
+    @property
+    def may_reconsider(self) -> bool:
+        """True where another edit of what it answers still counts: each costs a model call."""
+        return self._reconsidered < _MOST_RECONSIDERED
+
     def reconsider(self) -> None:
         """Ask the model anew, if it is being asked: what it answers has been edited."""
         if self._asking is not None:
@@ -169,16 +179,21 @@ class Turn:
             with anyio.CancelScope() as self._asking:
                 return await self._ask()
             # Given up for an edit; the view has the new text.
+            self._reconsidered += 1
+            self._usage += Usage(calls=1)
 
     async def _ask(self) -> ModelReply:
         try:
             return await self._complete()
+        except ModelRejected:
+            # One picture that a provider cannot read must not silence the session.
+            if not self._requests.images.refuse():
+                raise
+            return await self._complete()
         except ContextOverflow as error:
-            if self._handed_off:
+            if self._handed_off or not await self._hand_off(error):
                 raise
             self._handed_off = True
-            if not await self._hand_off(error):
-                raise
             return await self._complete()
 
     async def _complete(self) -> ModelReply:
@@ -190,6 +205,7 @@ class Turn:
             reply = await self._agent.model.complete(built.request, self._stream)
             self._usage += reply.usage
             self._prompt_tokens = reply.usage.prompt_tokens
+            self._requests.images.took()
             if reply.content.strip() or reply.tool_calls:
                 return reply
             if last:
@@ -264,7 +280,8 @@ class Turn:
             await self._tape.append(event(LOOP_STEP, data))
             self.inbound += arrived
 
-    async def _answer(self, reply: ModelReply) -> None:
+    async def _answer(self, reply: ModelReply) -> bool:
+        """Answer; False where what is answered was edited after the model had been asked."""
         self._steps += 1
         text = reply.content.strip()
         if not text:
@@ -276,7 +293,23 @@ class Turn:
             text = f"{text}\n\n{note}"
         self.partial = ""
         said = message("assistant", text, turn=self.id)
-        await self._end([said, self._step_event(reply, "answer")], "ok")
+        try:
+            await self._end([said, self._step_event(reply, "answer")], "ok", newest=True)
+        except _Edited:
+            self._steps -= 1
+            self._reconsidered += 1
+            return False
+        return True
+
+    def _outdated(self) -> bool:
+        """Say whether an edit came that the model did not see, and that may still count."""
+        if self._built is None or not self.may_reconsider:
+            return False
+        asked = self._built.at
+        return any(
+            replaces(entry) is not None and entry.id > asked
+            for entry in self._fold.window.sent_as(self.inbound)
+        )
 
     async def _end(
         self,
@@ -285,8 +318,13 @@ class Turn:
         *,
         error: str | None = None,
         joined: Sequence[int] = (),
+        newest: bool = False,
     ) -> None:
-        """Append the answer and the end of the turn as one write."""
+        """Append the answer and the end of the turn as one write.
+
+        Raises:
+            _Edited: With ``newest``, where the answer is to what was edited since.
+        """
         self.partial = ""
         elapsed = round((self._agent.clock.monotonic() - self._began) * 1000, 1)
         data: dict[str, Any] = {
@@ -304,9 +342,13 @@ class Turn:
             data["error"] = error
         if joined:
             data["joined"] = list(joined)
-        await self._tape.append_composed(
-            lambda _: [*before, event(TURN_END, {**data, "pointers": self._fold.pointers()})]
-        )
+
+        def compose(_: int) -> list[TapeEntry]:
+            if newest and self._outdated():
+                raise _Edited
+            return [*before, event(TURN_END, {**data, "pointers": self._fold.pointers()})]
+
+        await self._tape.append_composed(compose)
 
 
 def _apology(error: ModelError) -> str:

@@ -20,6 +20,7 @@ from bot.memory.attachments import Attached, attachments, describe
 from bot.tape.entries import TapeEntry
 
 MOST_IMAGES = 10
+_LEAVE_TOGETHER = 5
 LARGEST_IMAGE = 5 * 1024 * 1024
 """Bytes of one image as it is sent, in base64: what Anthropic takes at most."""
 
@@ -98,8 +99,11 @@ async def _all_shown(
     """Return what becomes of each image, in order; the newest come first to the room there is."""
     room = LARGEST_TOGETHER
     shown = []
+    # Several leave at once, so that not every new image changes the prompt's beginning.
+    too_many = -(-max(0, len(found) - MOST_IMAGES) // _LEAVE_TOGETHER) * _LEAVE_TOGETHER
     for age, image in enumerate(reversed(found)):
-        one = await _shown(image.file, age, room, profile, images)
+        old = age >= len(found) - too_many
+        one = await _shown(image.file, room, profile, images, old=old)
         room -= len(one.url)
         shown.append((image, one))
     return shown[::-1]
@@ -120,13 +124,18 @@ def blind_note(entries: Sequence[TapeEntry], profile: CapabilityProfile) -> str 
 
 
 async def _shown(
-    file: Attached, age: int, room: int, profile: CapabilityProfile, images: Images | None
+    file: Attached,
+    room: int,
+    profile: CapabilityProfile,
+    images: Images | None,
+    *,
+    old: bool,
 ) -> _Shown:
     if not profile.vision:
         return _Shown(remark=BLIND)
     if images is None or file.blob is None or file.mime not in _TYPES:
         return _Shown(remark=_NOWHERE)
-    if age >= MOST_IMAGES:
+    if old:
         return _Shown(remark=_OLD)
     if _encoded(file.size) > LARGEST_IMAGE:
         return _Shown(remark=_LARGE)

@@ -18,6 +18,9 @@ logger = logging.getLogger(__name__)
 
 Announce = Callable[[str], None]
 
+_FAREWELL = 10.0
+"""Seconds that answers on their way have when the program ends by itself."""
+
 
 def at_terminal() -> bool:
     """Return whether a person sits at both ends of this program."""
@@ -45,6 +48,8 @@ def build_channels(app: App, announce: Announce) -> list[Channel]:
 async def run_channels(app: App, channels: Sequence[Channel], announce: Announce) -> None:
     """Run channels until the console's end, or until no platform lets the bot in.
 
+    When the console has ended, answers on their way to platforms have some seconds more.
+
     Raises:
         ChannelRefused: That of the first, where all were refused.
     """
@@ -60,6 +65,9 @@ async def run_channels(app: App, channels: Sequence[Channel], announce: Announce
                 if len(refused) < len(channels):
                     announce(str(error))
                     return
+            else:
+                with anyio.move_on_after(_FAREWELL):
+                    await app.bus.drain()
             tasks.cancel_scope.cancel()
 
         for channel in channels:

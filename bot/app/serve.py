@@ -18,9 +18,6 @@ from bot.settings import Settings
 
 logger = logging.getLogger(__name__)
 
-_FAREWELL = 10.0
-"""Seconds that answers on their way have when the program ends by itself."""
-
 _CONSOLE = Address("console", "local")
 
 
@@ -28,6 +25,7 @@ async def serve(settings: Settings) -> None:
     """Run tapebot until its console ends or a signal asks it to stop.
 
     A turn that runs when a signal comes stays open on its tape, and is taken up at the next start.
+    Channels end first, so that the receipts of what they have shown still reach the tapes.
 
     Raises:
         ChannelRefused: No platform lets the bot in, and there is no console.
@@ -37,20 +35,18 @@ async def serve(settings: Settings) -> None:
         announce = _announcer(app)
         channels = build_channels(app, announce)
         platforms = [channel for channel in channels if channel.name != _CONSOLE.channel]
-        tasks.start_soon(_stop_on_signal, tasks.cancel_scope)
         tasks.start_soon(app.supervisor.run)
         await tasks.start(serve_control, settings.home, {"pair": app.door.handle})
         if isinstance(app.model, Warmable):
             tasks.start_soon(_warm, app.model)
         if platforms and (code := app.door.claim_code) is not None:
             announce(f"Nobody owns this bot yet. Send it, in a private chat: /claim {code}")
-        try:
-            await run_channels(app, channels, announce)
-        except ChannelRefused as error:
-            refused = error
-        else:
-            with anyio.move_on_after(_FAREWELL):
-                await app.bus.drain()
+        with anyio.CancelScope() as stopping:
+            tasks.start_soon(_stop_on_signal, stopping)
+            try:
+                await run_channels(app, channels, announce)
+            except ChannelRefused as error:
+                refused = error
         tasks.cancel_scope.cancel()
     if refused is not None:
         raise refused
@@ -59,8 +55,13 @@ async def serve(settings: Settings) -> None:
 def _announcer(app: App) -> Announce:
     """Return what tells whoever runs the program, each in one line."""
     if not at_terminal():
-        return lambda text: print(text, flush=True)  # noqa: T201 (it is what a person runs it for)
-    return lambda text: app.bus.show(Answer(_CONSOLE, new_id("notice"), text))
+        return lambda text: print(_clean(text), flush=True)  # noqa: T201 (what it is run for)
+    return lambda text: app.bus.show(Answer(_CONSOLE, new_id("notice"), _clean(text)))
+
+
+def _clean(text: str) -> str:
+    """Return one line without signs that steer a terminal: names in it are other people's."""
+    return "".join(char if char.isprintable() else " " for char in text)
 
 
 async def _warm(model: Warmable) -> None:
@@ -72,6 +73,7 @@ async def _warm(model: Warmable) -> None:
 
 
 async def _stop_on_signal(scope: anyio.CancelScope) -> None:
+    """Cancel the channels when asked to stop."""
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async for received in signals:
             logger.info("stopping on %s", received.name)

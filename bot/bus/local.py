@@ -165,7 +165,7 @@ class LocalBus:
     async def send(self, outbound: Outbound) -> None:
         """Hand something to its channel; an answer on its way already is not sent again."""
         if isinstance(outbound, Answer):
-            if outbound.id in self._on_their_way:
+            if outbound.id in self._on_their_way or self._reported(outbound):
                 return
             self._on_their_way.add(outbound.id)
         self.show(outbound)
@@ -227,13 +227,24 @@ class LocalBus:
         if self._closed:
             raise BusClosed("tapebot is stopping")
         waiting = self._counts[inbound.session]
-        # Commands have a reserve, so that a person can still stop what fills the session.
-        reserve = _RESERVE if inbound.text.startswith("/") else 0
-        if waiting >= self._limit + reserve:
+        # Commands have a reserve, so that a person can still stop what fills the session; what is
+        # only overheard leaves room for what is asked.
+        room = self._limit if inbound.asks else self._limit // 2
+        room += _RESERVE if inbound.asks and inbound.text.startswith("/") else 0
+        if waiting >= room:
             raise SessionFull(
                 f"{waiting} messages already wait here, which is the most allowed: "
                 "this one was not taken, please send it again later"
             )
+
+    def _reported(self, answer: Answer) -> bool:
+        """Say whether a channel's last word on an answer still waits for its session."""
+        queue = self._sessions.get(answer.address.session)
+        waiting = () if queue is None else (*queue.waiting, *queue.reports)
+        return any(
+            isinstance(one, DeliveryReport) and one.final and one.answer == answer.id
+            for one in waiting
+        )
 
     def _enqueue(self, session: str, item: LocalDelivery | DeliveryReport) -> None:
         queue = self._sessions.setdefault(session, _Session())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
+from pathlib import Path
 
 from bot.bus import Button
 from bot.commands.pages import paged
@@ -77,7 +78,11 @@ async def _add(text: str, context: CommandContext) -> CommandReply:
     return CommandReply(told, change)
 
 
-async def _undo(_: str, context: CommandContext) -> CommandReply:
+async def _undo(looked_at: str, context: CommandContext) -> CommandReply:
+    if looked_at.isdecimal() and looked_at != str(context.zone.read().version):
+        return CommandReply(
+            "Memory has changed since; nothing was undone. `/memory undo` goes back from how it is now."
+        )
     earlier = await _earlier_version(context)
     if earlier is None:
         return CommandReply("There is no earlier memory to go back to.")
@@ -114,7 +119,8 @@ async def _earlier_version(context: CommandContext) -> MemorySnapshot | None:
 
 async def _export(_: str, context: CommandContext) -> CommandReply:
     path = await context.zone.export(context.exports)
-    return CommandReply(f"Exported to `{path}`.\n\n{context.zone.read().long_term}".strip())
+    where = _shown(path, context)
+    return CommandReply(f"Exported to `{where}`.\n\n{context.zone.read().long_term}".strip())
 
 
 async def _clear(arguments: str, context: CommandContext) -> CommandReply:
@@ -137,10 +143,15 @@ async def _clear(arguments: str, context: CommandContext) -> CommandReply:
         )
     path = await context.zone.export(context.exports)
     return CommandReply(
-        f"Memory is cleared. A copy is in `{path}`; `/memory undo` brings it back.",
+        f"Memory is cleared. A copy is in `{_shown(path, context)}`; `/memory undo` brings it back.",
         lambda snapshot: snapshot.emptied(),
-        buttons=(Button("Bring it back", "/memory undo"),),
+        buttons=(Button("Bring it back", f"/memory undo {version + 1}"),),
     )
+
+
+def _shown(path: Path, context: CommandContext) -> str:
+    """Return where a file is, for owners; others need not know the machine."""
+    return str(path) if context.asker.role == "owner" and context.asker.private else path.name
 
 
 def _number(text: str) -> int:

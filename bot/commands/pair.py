@@ -59,7 +59,9 @@ async def _here(door: Door, context: CommandContext) -> CommandReply:
             "use me."
         )
     address = Address.parse(context.tape.name)
-    place = await door.allow_chat(f"{address.channel}:{address.chat_id}")
+    # A topic of Telegram's is no place of its own; a thread of Discord's is, and its channel more.
+    thread = address.topic if address.channel.startswith("discord") else None
+    place = await door.allow_chat(f"{address.channel}:{thread or address.chat_id}")
     if place is None:
         return CommandReply("This chat cannot be let in: its id has a form that I do not know.")
     return CommandReply(

@@ -68,8 +68,9 @@ def _left_behind(fold: SessionFold) -> int | None:
     first_kept = keep if type(keep) is int else boundary.id
     if window.cut > first_kept:
         return None
+    overheard = {entry.id for entry in window.overheard()}
     in_view = sum(
-        entry.kind == "message" and entry.id >= first_kept
+        entry.kind == "message" and entry.id >= first_kept and entry.id not in overheard
         for entry in [*window.entries, *window.queued.values()]
     )
     if window.unconsolidated <= in_view:

@@ -27,7 +27,7 @@ from bot.memory.fold import SessionFold
 from bot.memory.guards import check_rewrite, merge_concurrent, says_nothing
 from bot.memory.snapshot import HISTORY, MemorySnapshot
 from bot.memory.transcript import local_time, transcript
-from bot.memory.window import as_heard, begins_turn, entry_tokens
+from bot.memory.window import WindowFold, as_heard, begins_turn, entry_tokens
 from bot.memory.zone import MemoryZone
 from bot.tape.entries import MEMORY_CONSOLIDATED, TapeEntry, anchor, event
 from bot.tape.service import TapeService
@@ -93,7 +93,7 @@ async def consolidate(
     """
     entries = await tape.read_entries(wanted.first, wanted.last)
     while True:
-        portion = _portion(entries, portion_tokens)
+        portion = _portion(entries, portion_tokens, fold.window)
         try:
             return await _consolidate_portion(model, wanted, portion, fold, timezone)
         except ContextOverflow:
@@ -111,7 +111,7 @@ async def _consolidate_portion(
 ) -> Consolidation:
     covered = Range(wanted.first, entries[-1].id if entries else wanted.last)
     long_term, cleared = fold.zone.snapshot.long_term, fold.zone.cleared
-    heard = as_heard(entries)
+    heard = as_heard(entries, fold.window)
     lines = transcript((entry for entry in heard if entry.id > cleared), timezone)
     spoken = [entry for entry in heard if entry.kind in _SPOKEN]
     since = local_time(spoken[0], timezone) if spoken else "?"
@@ -227,8 +227,9 @@ def _read(reply: ModelReply, *, by_grammar: bool) -> SaveMemory:
     return answer
 
 
-def _portion(entries: list[TapeEntry], tokens: int) -> list[TapeEntry]:
+def _portion(entries: list[TapeEntry], tokens: int, window: WindowFold) -> list[TapeEntry]:
     """Return the turns at the beginning that fit; always one, however long it is."""
+    counted = {entry.id for entry in as_heard(entries, window)}
     used = 0
     place = None
     for index, entry in enumerate(entries):
@@ -236,5 +237,5 @@ def _portion(entries: list[TapeEntry], tokens: int) -> list[TapeEntry]:
             if used > tokens:
                 return entries[: place or index]
             place = index
-        used += entry_tokens(entry) if entry.kind in _SPOKEN else 0
+        used += entry_tokens(entry) if entry.kind in _SPOKEN and entry.id in counted else 0
     return entries[:place] if used > tokens and place is not None else entries

@@ -59,3 +59,9 @@ def with_line(long_term: str, line: str) -> str:
     if line in present:
         return long_term
     return f"{long_term}\n- {line}".strip()
+
+
+def without_line(long_term: str, line: str) -> str:
+    """Return long-term memory without this line, if it is there."""
+    lines = long_term.splitlines()
+    return "\n".join(known for known in lines if known.strip().lstrip("-*•").strip() != line)

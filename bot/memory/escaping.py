@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 
+# Signs that nobody sees may stand within a tag or before a header.
+_SPACE = r"[\s\u00ad\u200b-\u200f\u2060-\u2064\ufeff]"
 _TAG = re.compile(
-    r"<(?=\s*/?\s*(?:memory|records|quoted|handoff|contract|skills)(?:[\s>/]|$))", re.IGNORECASE
+    rf"<(?={_SPACE}*/?{_SPACE}*(?:memory|records|quoted|handoff|contract|skills)"
+    rf"(?:{_SPACE}|[>/]|$))",
+    re.IGNORECASE,
 )
-# Our own headers only: a pasted log has seconds, or no comma.
-_HEADER = re.compile(
-    r"^(\s*)\[(?=\d{4}-\d\d-\d\d \d\d:\d\d(?:, |\] (?:USER|ASSISTANT)))", re.MULTILINE
-)
+# Our own headers only, wherever they stand: a pasted log has seconds, or no comma.
+_HEADER = re.compile(r"\[(?=\d{4}-\d\d-\d\d \d\d:\d\d(?:, |\] (?:USER|ASSISTANT)))")
 
 
 def escape_tags(text: str) -> str:
@@ -20,7 +22,7 @@ def escape_tags(text: str) -> str:
 
 def escape_speech(text: str) -> str:
     """Return a person's text that can neither hold a block nor begin a message of another's."""
-    return _HEADER.sub(r"\1(", escape_tags(text))
+    return _HEADER.sub("(", escape_tags(text))
 
 
 def quote_block(text: str) -> str:

@@ -18,9 +18,13 @@ from bot.llm.base import Usage
 from bot.memory.snapshot import MemorySnapshot, ZoneFold
 from bot.memory.turns import OpenTurn, TurnFold, Undelivered, usage_from
 from bot.memory.window import WindowFold, WindowMark
-from bot.tape.entries import MEMORY_CONSOLIDATED, TapeEntry
+from bot.tape.entries import MEMORY_CONSOLIDATED, TapeEntry, event
 
 CONSOLIDATION_FAILED = "consolidation.failed"
+SESSION_MARK = "session.mark"
+"""Where a fold stood, noted while no turn ends: a group may talk for long without the bot."""
+
+_SPARSE = 8
 
 
 class Pointers(BaseModel):
@@ -44,6 +48,7 @@ class Pointers(BaseModel):
         unsettled: Messages not yet listed in a ``turn.end``.
         undelivered: Turn, entry, reply-to and inbound of answers without a receipt.
         shown: Platform messages that carry a part of such an answer, by turn.
+        spans: The ranges that hold what is in view, where most of what is between is not.
     """
 
     model_config = ConfigDict(frozen=True, strict=True)
@@ -65,6 +70,7 @@ class Pointers(BaseModel):
     unsettled: dict[str, int] = {}
     undelivered: list[list[Any]] = []
     shown: dict[str, list[str]] = {}
+    spans: list[list[int]] = []
 
 
 @dataclass(slots=True)
@@ -147,6 +153,8 @@ class SessionFold:
                 [one.turn, one.entry, one.reply_to, list(one.inbound)]
                 for one in turns.undelivered.values()
             ]
+        if self.version - mark.reads_from > _SPARSE * (len(self.window.entries) + _SPARSE):
+            pointers["spans"] = self.window.spans()
         if turns.shown:
             pointers["shown"] = {turn: list(ids) for turn, ids in turns.shown.items()}
         return pointers
@@ -200,3 +208,8 @@ def _zone(span: list[int], found: dict[int, TapeEntry]) -> ZoneFold:
         if zone.span != (first, last):
             raise ValueError(f"there is no zone at {first} to {last}")
     return zone
+
+
+def mark_entry(fold: SessionFold) -> TapeEntry:
+    """Return an event that tells how to open the tape, as the end of a turn does."""
+    return event(SESSION_MARK, {"pointers": fold.pointers()})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import ValidationError
 
-from bot.memory.fold import Pointers, SessionFold
+from bot.memory.fold import SESSION_MARK, Pointers, SessionFold
 from bot.memory.window import TURN_END, WindowFold
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
@@ -38,7 +38,7 @@ async def load_fold(tape: TapeService, *, max_messages: int, max_tokens: int) ->
 
 async def _last_pointers(tape: TapeService) -> Pointers | None:
     async for entry in tape.read_back():
-        if entry.kind == "event" and entry.name == TURN_END and "pointers" in entry.data:
+        if entry.name in (TURN_END, SESSION_MARK) and "pointers" in entry.data:
             try:
                 pointers = Pointers.model_validate(entry.data["pointers"])
             except ValidationError:
@@ -48,7 +48,9 @@ async def _last_pointers(tape: TapeService) -> Pointers | None:
 
 
 async def _named(tape: TapeService, pointers: Pointers) -> dict[int, TapeEntry]:
-    spans = [(pointers.window[1], pointers.at)]
+    spans = [(first, last) for first, last in pointers.spans]
+    if not spans:
+        spans = [(pointers.window[1], pointers.at)]
     spans += [(span[0], span[1]) for span in (pointers.zone, pointers.frozen) if span]
     single = (pointers.boundary, pointers.consolidated, pointers.failure)
     spans += [(one, one) for one in single if one]

@@ -21,7 +21,7 @@ from typing import Any
 
 from bot.llm.base import estimate_tokens
 from bot.memory.attachments import attachment_tokens
-from bot.tape.entries import MEMORY_CONSOLIDATED, TapeEntry
+from bot.tape.entries import MEMORY_CONSOLIDATED, SESSION_NEW, TapeEntry
 
 TURN_START = "turn.start"
 TURN_END = "turn.end"
@@ -31,6 +31,7 @@ MOST_OVERHEARD = 200
 """Overheard messages that wait for a turn at most; older ones are passed over."""
 
 _SPOKEN = frozenset({"message", "tool_call", "tool_result"})
+_GAP = 32
 
 
 def entry_tokens(entry: TapeEntry) -> int:
@@ -78,15 +79,27 @@ def is_owed(entry: TapeEntry) -> bool:
     return not is_overheard(entry) and replaces(entry) is None
 
 
-def as_heard(entries: Sequence[TapeEntry]) -> list[TapeEntry]:
-    """Return a range of a tape without what no turn took in, edits in their places."""
-    joined = {i for entry in entries for i in joined_ids(entry)}
+def as_heard(entries: Sequence[TapeEntry], window: WindowFold) -> list[TapeEntry]:
+    """Return a range of a tape without what no turn took in, edits in their places.
+
+    Args:
+        entries: The range.
+        window: Knows of turns that took in what is in the range, and of edits, after its end.
+    """
+    joined = {i for entry in (*entries, *window.entries) for i in joined_ids(entry)}
     edits = {old: entry for entry in entries if (old := replaces(entry)) is not None}
+    edits |= window.edits
     return [
         edits.get(entry.id, entry)
         for entry in entries
         if replaces(entry) is None and (entry.id in joined or not is_overheard(entry))
     ]
+
+
+def _passes_over(entry: TapeEntry) -> bool:
+    """True where what was overheard before, and not taken in, is of no more use."""
+    began = entry.kind == "event" and entry.name == TURN_START
+    return began or (entry.kind == "anchor" and entry.name == SESSION_NEW)
 
 
 def begins_turn(entry: TapeEntry) -> bool:
@@ -153,8 +166,9 @@ class WindowFold:
             self._consolidated(entry.data)
         elif joined_ids(entry):
             self._join(entry)
-        if entry.name == TURN_START and entry.kind == "event":
+        if _passes_over(entry):
             self._pass_over()
+        if entry.name == TURN_START and entry.kind == "event":
             self._bound()
 
     def spoken(self, entries: Sequence[TapeEntry] | None = None) -> list[TapeEntry]:
@@ -179,6 +193,22 @@ class WindowFold:
             if {entry.meta.get("inbound"), entry.meta.get("edits")} & wanted
         ]
 
+    def joined_since(self, first: int) -> list[TapeEntry]:
+        """Return the queued messages that were taken in at this entry or after it."""
+        return [one for entry in self.entries if entry.id >= first for one in self._joined(entry)]
+
+    def spans(self) -> list[list[int]]:
+        """Return the ranges of ids that hold all that is in view or waits, few and close."""
+        ids = {entry.id for entry in self.entries} | set(self.queued)
+        ids |= {entry.id for entry in self.edits.values()}
+        spans: list[list[int]] = []
+        for one in sorted(ids):
+            if spans and one - spans[-1][1] <= _GAP:
+                spans[-1][1] = one
+            else:
+                spans.append([one, one])
+        return spans
+
     def waiting(self) -> list[TapeEntry]:
         """Return the queued messages that no turn has taken in and that are owed one."""
         return [entry for entry in self._not_joined() if not is_overheard(entry)]
@@ -196,13 +226,16 @@ class WindowFold:
         """Stand where the mark says, given the entries read from ``mark.reads_from`` on."""
         self.cut, self.cursor = mark.cut, cursor
         for entry in entries:
-            if is_queued(entry) or (entry.id >= mark.cut and entry.kind in _SPOKEN):
+            if (old := replaces(entry)) is not None:
+                if old >= mark.cut or old in self.queued:
+                    self.edits[old] = entry
+            elif is_queued(entry) or (entry.id >= mark.cut and entry.kind in _SPOKEN):
                 self._add_spoken(entry)
             elif entry.id >= mark.cut and joined_ids(entry):
                 self._join(entry)
             else:
                 self._forget(entry)
-            if entry.name == TURN_START and entry.kind == "event":
+            if _passes_over(entry):
                 self._pass_over()
         self._count()
         self.unconsolidated = mark.unconsolidated

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from bot.bus import Inbound
 from bot.memory.fold import SessionFold
 from bot.memory.window import is_overheard, replaces
+from bot.sessions.records import COMMAND
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 
@@ -44,10 +45,17 @@ async def edited(tape: TapeService, fold: SessionFold, inbound: Inbound) -> Edit
         return Edited(None) if await _long_ago(tape, inbound.edits) else None
     if is_overheard(original):
         return None if inbound.asks else Edited(None)
-    running = turns.open is not None and inbound.edits in turns.open.inbound
-    if running or inbound.edits in turns.unsettled:
-        return Edited(original, running)
-    return Edited(None)
+    if not is_unanswered(fold, original):
+        return Edited(None)
+    running = turns.open is not None and original.meta.get("inbound") in turns.open.inbound
+    return Edited(original, running)
+
+
+def is_unanswered(fold: SessionFold, message: TapeEntry) -> bool:
+    """Return whether a message's turn has not ended, or not begun."""
+    turns, inbound = fold.turns, message.meta.get("inbound")
+    running = turns.open is not None and inbound in turns.open.inbound
+    return running or inbound in turns.unsettled
 
 
 async def _long_ago(tape: TapeService, platform_id: str | None) -> bool:
@@ -63,5 +71,8 @@ async def _long_ago(tape: TapeService, platform_id: str | None) -> bool:
 
 
 def _is(entry: TapeEntry, platform_id: str | None) -> bool:
-    first = entry.kind == "message" and replaces(entry) is None
-    return first and entry.meta.get("inbound") == platform_id
+    """Return whether an entry is what the platform knows by this id, or the first edit of it."""
+    said = entry.kind == "message" and replaces(entry) is None
+    if entry.meta.get("inbound") == platform_id:
+        return said or entry.name == COMMAND
+    return said and not is_overheard(entry) and entry.meta.get("edits") == platform_id

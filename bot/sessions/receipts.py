@@ -47,7 +47,7 @@ class Receipts:
 
     async def send(self) -> None:
         """Send every answer on the tape that has no receipt and was not sent by this holder."""
-        for one in self._fold.turns.undelivered.values():
+        for one in list(self._fold.turns.undelivered.values()):
             if one.turn not in self._sent:
                 self._sent.add(one.turn)
                 answer = Answer(

@@ -11,7 +11,7 @@ from bot.clock import iso
 from bot.commands.parser import ParsedCommand, parse_command
 from bot.commands.registry import Asker
 from bot.llm.base import Usage
-from bot.memory.asks import to_remember, with_line
+from bot.memory.asks import to_remember, with_line, without_line
 from bot.memory.fold import SessionFold
 from bot.memory.guards import MAX_BYTES
 from bot.memory.snapshot import MemorySnapshot
@@ -60,7 +60,7 @@ def message_entry(
             meta["attachments"] = kept
     if inbound.quote is not None:
         meta["quote"] = inbound.quote
-    if inbound.attachments:
+    if inbound.attachments and "attachments" not in meta:
         meta["attachments"] = [
             {key: value for key, value in asdict(one).items() if value is not None}
             for one in inbound.attachments
@@ -82,13 +82,24 @@ def command_end(
     *,
     status: str = "command",
     buttons: Sequence[Button] = (),
+    replaces: str | None = None,
 ) -> list[TapeEntry]:
-    """Return the reply to a command, and the end of the turn that it is."""
+    """Return the reply to a command, and the end of the turn that it is.
+
+    Args:
+        turn: Its id.
+        inbound: The command's message.
+        text: The reply.
+        fold: The session's state.
+        status: How it ended.
+        buttons: Below the reply.
+        replaces: The platform message whose place the reply takes.
+    """
     reply: dict[str, Any] = {"text": text}
     if buttons:
         reply["buttons"] = [[button.label, button.command] for button in buttons]
-    if inbound.pressed is not None:
-        reply["replaces"] = inbound.pressed
+    if replaces is not None:
+        reply["replaces"] = replaces
     end = {
         "turn": turn,
         "status": status,
@@ -139,15 +150,29 @@ def asker_of(inbound: Inbound) -> Asker:
 
 def learned(inbound: Inbound) -> Edit | None:
     """Return the edit of memory that a message asks for in words that code recognises."""
-    asked = to_remember(inbound.text)
-    if asked is None:
-        return None
-    # In a group "I" is whoever speaks.
-    name = clean_name(inbound.sender.name)
-    line = asked if inbound.private else f"{name} ({inbound.sender.id}): {asked}"
+    line = _learned_line(inbound, inbound.text)
+    return None if line is None else _change(None, line)
 
+
+def relearned(inbound: Inbound, original: TapeEntry) -> Edit | None:
+    """Return the edit of memory that an edit asks for: what the old text had added goes."""
+    old = _learned_line(inbound, str(original.payload.get("content", "")))
+    new = _learned_line(inbound, inbound.text)
+    return None if old == new else _change(old, new)
+
+
+def _learned_line(inbound: Inbound, text: str) -> str | None:
+    asked = to_remember(text)
+    if asked is None or inbound.private:
+        return asked
+    # In a group "I" is whoever speaks.
+    return f"{clean_name(inbound.sender.name)} ({inbound.sender.id}): {asked}"
+
+
+def _change(old: str | None, new: str | None) -> Edit:
     def change(snapshot: MemorySnapshot) -> MemorySnapshot:
-        changed = with_line(snapshot.long_term, line)
+        changed = snapshot.long_term if old is None else without_line(snapshot.long_term, old)
+        changed = changed if new is None else with_line(changed, new)
         fits = len(changed.encode("utf-8", "replace")) <= MAX_BYTES
         if changed == snapshot.long_term or not fits:
             return snapshot

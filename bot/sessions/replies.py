@@ -72,10 +72,25 @@ class Replies:
             reply = CommandReply(f"That did not work: {error}.")
         await self.reply(delivery, parsed, reply)
 
-    async def reply(self, delivery: Delivery, parsed: ParsedCommand, reply: CommandReply) -> None:
-        """Put command, change and reply on the tape, and send the reply."""
+    async def reply(
+        self,
+        delivery: Delivery,
+        parsed: ParsedCommand,
+        reply: CommandReply,
+        *,
+        in_place: bool = True,
+    ) -> None:
+        """Put command, change and reply on the tape, and send the reply.
+
+        Args:
+            delivery: What is answered.
+            parsed: The command that it is.
+            reply: The answer.
+            in_place: It takes the place of the message whose button was pressed.
+        """
         turn = new_id("turn")
         inbound = delivery.inbound
+        replaces = inbound.pressed if in_place else None
         heard = command_entry(inbound, parsed, self._timezone)
         await self._zone.edit(
             reply.change,
@@ -83,7 +98,14 @@ class Replies:
                 heard,
                 *reply.notes,
                 *zone,
-                *command_end(turn, inbound, reply.render(fresh), self._fold, buttons=reply.buttons),
+                *command_end(
+                    turn,
+                    inbound,
+                    reply.render(fresh),
+                    self._fold,
+                    buttons=reply.buttons,
+                    replaces=replaces,
+                ),
             ],
         )
         await self._receipts.send()

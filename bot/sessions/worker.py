@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import anyio
 
+from bot.agent.images import TakenImages
 from bot.agent.requests import Requests
 from bot.agent.turn import Turn
 from bot.bus import (
@@ -137,7 +138,9 @@ class SessionWorker:
             clock=agent.clock,
         )
         await self._zone.ensure()
-        self._requests = Requests(agent, self._tape, self._fold, self._zone)
+        self._requests = Requests(
+            agent, self._tape, self._fold, self._zone, TakenImages(agent.images)
+        )
         self._receipts = Receipts(self._address, services.bus, self._tape, self._fold)
         self._consolidator = Consolidator(
             tape=self._tape,
@@ -167,9 +170,23 @@ class SessionWorker:
         )
 
     async def _pump(self) -> None:
-        """Bring what the bus has to the one place where things are handled."""
-        while True:
-            await self._send.send(await self._inbox.receive())
+        """Bring what the bus has to the one place where things are handled.
+
+        At a stop the receipts that have arrived are still put on the tape: what was shown must not
+        be shown again.
+        """
+        item: _Item | None = None
+        try:
+            while True:
+                item = await self._inbox.receive()
+                await self._send.send(item)
+                item = None
+        finally:
+            with anyio.CancelScope(shield=True):
+                while item is not None:
+                    if isinstance(item, DeliveryReport):
+                        await self._receipts.settle(item)
+                    item = self._inbox.receive_nowait()
 
     async def _recover(self) -> None:
         """Take up what a kill left: undelivered answers, an open turn, waiting messages."""
@@ -209,7 +226,7 @@ class SessionWorker:
     async def _on_delivery(self, delivery: Delivery) -> None:
         if not await self._receipts.admit(delivery):
             return
-        parsed = command_in(delivery.inbound)
+        parsed = self._parsed(delivery)
         if self._give_up and delivery.redelivered:
             self._give_up = False
             await self._replies.give_up(delivery, parsed)
@@ -219,6 +236,14 @@ class SessionWorker:
             self._deferred.append(delivery)
         else:
             await self._take(delivery, parsed)
+
+    def _parsed(self, delivery: Delivery) -> ParsedCommand | None:
+        """Return the command that a message is; a caption that is none of ours is a caption."""
+        inbound = delivery.inbound
+        parsed = command_in(inbound)
+        if parsed and inbound.attachments and self._commands.get(parsed.name) is None:
+            return None
+        return parsed
 
     def _takes(self, parsed: ParsedCommand | None) -> bool:
         """Say whether a message that is next in order can be acted on now."""
@@ -234,7 +259,7 @@ class SessionWorker:
         elif parsed is None:
             await self._hear(delivery)
         elif (why := self._replies.refusal(delivery, parsed)) is not None:
-            await self._replies.reply(delivery, parsed, CommandReply(why))
+            await self._replies.reply(delivery, parsed, CommandReply(why), in_place=False)
         elif (command := self._commands.get(parsed.name)) is None or command.anytime:
             await self._replies.run(delivery, parsed)
         else:
@@ -259,12 +284,11 @@ class SessionWorker:
 
     async def _correct(self, delivery: Delivery, known: Edited) -> None:
         """Take in an edit: of what is not answered yet, it is the new text that counts."""
-        if known.original is None:
+        turn = self._turn if known.running else None
+        if known.original is None or (turn is not None and not turn.may_reconsider):
             await self._hearing.overhear(delivery)
-            return
-        await self._hearing.correct(delivery, known.original)
-        if known.running and self._turn is not None:
-            self._turn.reconsider()
+        elif await self._hearing.correct(delivery, known.original) and turn is not None:
+            turn.reconsider()
 
     # Jobs.
 
@@ -293,7 +317,7 @@ class SessionWorker:
             await self._begin_waiting()
             return
         while self._deferred:
-            parsed = command_in(self._deferred[0].inbound)
+            parsed = self._parsed(self._deferred[0])
             if not self._takes(parsed):
                 break
             await self._take(self._deferred.popleft(), parsed)

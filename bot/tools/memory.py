@@ -49,6 +49,10 @@ async def _save(arguments: SaveArguments, context: ToolContext) -> ToolOutcome:
     def change(snapshot: MemorySnapshot) -> MemorySnapshot:
         # What was saved since the model looked must not be undone by what it did not know.
         seen = context.seen.long_term
+        if not context.may_clear and not set(lines_of(seen)) <= set(lines_of(arguments.content)):
+            raise MemoryRefused(
+                "in a group only an owner may take lines away or change them: keep them as they are"
+            )
         check_rewrite(seen, arguments.content, arguments.removed, strict=True)
         merged = merge_concurrent(seen, snapshot.long_term, arguments.content)
         if missing := set(lines_of(arguments.content)) - set(lines_of(merged)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Generic
 
 import anyio
@@ -10,6 +11,8 @@ from anyio.abc import TaskGroup
 from bot.bus import ChannelPort, Outbound
 from channels.delivery.line import ChatLine
 from channels.delivery.screen import PieceT, Screen
+
+logger = logging.getLogger(__name__)
 
 
 class Courier(Generic[PieceT]):
@@ -48,9 +51,16 @@ class Courier(Generic[PieceT]):
 
     async def _serve(self, session: str, line: ChatLine[PieceT]) -> None:
         try:
-            await line.run()
+            await self._contained(session, line)
             # What came while it was closing its books must not be lost.
             while not line.empty:
-                await line.run()
+                await self._contained(session, line)
         finally:
             del self._lines[session]
+
+    async def _contained(self, session: str, line: ChatLine[PieceT]) -> None:
+        try:
+            await line.run()
+        except Exception:  # whatever it is, other chats go on, and this one with what comes next
+            logger.exception("showing something in %s broke down", session)
+            line.calm()

@@ -29,6 +29,7 @@ _LONGEST_RETRY = 60.0
 _LEAVES_AFTER = 30.0
 _LONGEST_TYPING = 600.0
 _SHORTEST_PARTIAL = 24
+_ENDED = 16
 _NOTHING_TO_SEE = "(an answer without words)"
 
 
@@ -54,7 +55,7 @@ class ChatLine(Generic[PieceT]):
         self._streamed: Shown[PieceT] | None = None
         self._not_before = 0.0
         self._flooded_until = 0.0
-        self._ended: str | None = None
+        self._ended: deque[str] = deque(maxlen=_ENDED)
         self._drafts = True
         self._types_until = 0.0
 
@@ -68,13 +69,17 @@ class ChatLine(Generic[PieceT]):
         if isinstance(outbound, Answer):
             self._answers.append(outbound)
         elif isinstance(outbound, Partial):
-            if outbound.stream != self._ended:
+            if outbound.stream not in self._ended:
                 self._partial = outbound
         else:
             self._state = None if outbound.state == "idle" else outbound
             self._types_until = anyio.current_time() + _LONGEST_TYPING
             self._typing_woken.set()
         self._woken.set()
+
+    def calm(self) -> None:
+        """Forget what runs, after something broke down; answers stay."""
+        self._state = self._partial = None
 
     async def run(self) -> None:
         """Serve until there has been nothing to do for a while."""
@@ -109,6 +114,8 @@ class ChatLine(Generic[PieceT]):
                 self._typing_woken = anyio.Event()
                 await self._typing_woken.wait()
                 continue
+            # A platform that is asked during a flood makes it longer.
+            await anyio.sleep_until(self._flooded_until)
             pause = self._screen.pace(state.address).typing
             try:
                 await self._screen.typing(state.address)
@@ -148,7 +155,7 @@ class ChatLine(Generic[PieceT]):
             self._again(partial)
         except ScreenError as error:
             logger.debug("a stream is not shown further: %s", error)
-            self._ended = partial.stream
+            self._ended.append(partial.stream)
 
     def _again(self, partial: Partial) -> None:
         """Show it later, unless a newer one has come meanwhile."""
@@ -174,19 +181,28 @@ class ChatLine(Generic[PieceT]):
     async def _deliver(self, answer: Answer) -> None:
         """Show an answer whole, and report what became of it."""
         shown = self._begun(answer)
-        if answer.stream is not None:
-            self._ended = answer.stream
+        if self._partial is not None and self._partial.stream == answer.stream:
+            self._partial = None
+        if shown is self._streamed:
             self._state = None
-            if self._partial is not None and self._partial.stream == answer.stream:
-                self._partial = None
-        pieces = self._pieces(answer.text)
+        if answer.stream is not None:
+            self._ended.append(answer.stream)
         error: str | None = None
         try:
-            await self._insist(shown, pieces, answer)
-        except Refused as refusal:
+            await self._insist(shown, self._pieces(answer.text), answer)
+        except ScreenError as refusal:
             logger.info("an answer for %s was refused: %s", answer.address.session, refusal)
             error = str(refusal)
-        self._streamed = None
+        except Exception:  # else the answer would end the channel again at every start
+            logger.exception("an answer for %s could not be shown", answer.address.session)
+            error = "an error inside tapebot, which is in its log"
+        except BaseException:
+            # A stop: what is shown already is completed after the next start.
+            with anyio.CancelScope(shield=True):
+                await self._report_part(shown, answer.id)
+            raise
+        if shown is self._streamed:
+            self._streamed = None
         session = answer.address.session
         report = DeliveryReport(session, answer.id, error is None, tuple(shown.ids), error)
         await self._port.report(report)
@@ -228,8 +244,8 @@ class ChatLine(Generic[PieceT]):
                 logger.info("an answer waits %g s: %s", pause, error)
                 await anyio.sleep(pause)
                 pause = min(pause * 2, _LONGEST_RETRY)
-            except MessageGone:
-                continue
+            except MessageGone as gone:
+                logger.debug("a message is sent anew: %s", gone)
             except FormatRefused as error:
                 if plain:
                     raise Refused(str(error)) from error
@@ -239,6 +255,8 @@ class ChatLine(Generic[PieceT]):
                 return
 
     async def _report_part(self, shown: Shown[PieceT], answer: str) -> None:
+        if not shown.ids:
+            return
         session = shown.address.session
         report = DeliveryReport(session, answer, platform_ids=tuple(shown.ids), final=False)
         await self._port.report(report)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Generic
 
 from bot.bus import Address, Button
-from channels.delivery.screen import MessageGone, Outgoing, PieceT, Screen
+from channels.delivery.finishing import finish
+from channels.delivery.screen import MessageGone, Outgoing, PieceT, Refused, Screen
+
+logger = logging.getLogger(__name__)
 
 OnSent = Callable[[], Awaitable[None]]
 
@@ -65,13 +70,12 @@ class Shown(Generic[PieceT]):
             if place < len(self.ids):
                 await self._change(screen, place, piece, below)
             else:
-                await self._send(screen, piece, below)
-                await on_sent()
+                await finish(partial(self._send, screen, piece, below, on_sent))
         if last:
             self.astray += self.ids[len(wanted) :]
             del self.ids[len(wanted) :], self.pieces[len(wanted) :]
             while self.astray:
-                await screen.delete(self.address, self.astray[-1])
+                await self._take_away(screen, self.astray[-1])
                 self.astray.pop()
 
     async def _change(
@@ -81,15 +85,25 @@ class Shown(Generic[PieceT]):
             return
         try:
             await screen.edit(self.address, self.ids[place], piece, buttons)
-        except MessageGone:
+        except (MessageGone, Refused) as error:
             # It and what follows it are sent anew, so that the order stays.
             self.astray += self.ids[place + 1 :]
             del self.ids[place:], self.pieces[place:]
-            raise
+            raise MessageGone(str(error)) from error
         self.pieces[place] = piece
 
+    async def _take_away(self, screen: Screen[PieceT], message_id: str) -> None:
+        try:
+            await screen.delete(self.address, message_id)
+        except (MessageGone, Refused) as error:
+            logger.info("a message of %s stays: %s", self.address.session, error)
+
     async def _send(
-        self, screen: Screen[PieceT], piece: PieceT, buttons: tuple[Button, ...]
+        self,
+        screen: Screen[PieceT],
+        piece: PieceT,
+        buttons: tuple[Button, ...],
+        on_sent: OnSent,
     ) -> None:
         place = len(self.ids)
         message = Outgoing(
@@ -99,5 +113,20 @@ class Shown(Generic[PieceT]):
             self.reply_to if place == 0 else None,
             buttons,
         )
-        self.ids.append(await screen.send(message))
+        try:
+            sent = await screen.send(message)
+        except MessageGone as gone:
+            if message.reply_to is None:
+                raise Refused(str(gone)) from gone
+            # The message that is answered is not there any more.
+            self.reply_to = None
+            sent = await self._again(screen, message)
+        self.ids.append(sent)
         self.pieces.append(piece)
+        await on_sent()
+
+    async def _again(self, screen: Screen[PieceT], message: Outgoing[PieceT]) -> str:
+        try:
+            return await screen.send(replace(message, reply_to=None))
+        except MessageGone as gone:
+            raise Refused(str(gone)) from gone

@@ -154,6 +154,9 @@ class Running:
         self._tasks.start_soon(self.courier.run)
         return self
 
+    def stop(self) -> None:
+        self._tasks.cancel_scope.cancel()
+
     async def __aexit__(self, *error: object) -> None:
         self._tasks.cancel_scope.cancel()
         await self._tasks.__aexit__(*error)
@@ -325,6 +328,82 @@ async def test_a_part_that_was_deleted_leaves_no_part_twice():
         run.port.give(answer("c" * LIMIT + second))
         await run.port.until_final(1)
     assert paper.shown() == ["c" * LIMIT, second]
+
+
+async def test_a_command_answered_during_a_stream_leaves_no_half_message_behind():
+    paper = Paper()
+    async with Running(paper) as run:
+        run.port.give(Activity(HERE, "thinking"))
+        run.port.give(Partial(HERE, "t1", "the answer begins like this, and"))
+        await until(lambda: bool(paper.shown()))
+        run.port.give(answer("status: fine", "t2"))
+        await run.port.until_final(1)
+        typed = len(paper.typed)
+        await until(lambda: len(paper.typed) > typed)
+        run.port.give(answer("the answer begins like this, and ends so"))
+        await run.port.until_final(2)
+    assert paper.shown() == ["the answer begins like this, and ends so", "status: fine"]
+
+
+async def test_an_error_of_the_adapters_own_costs_one_answer_and_no_other():
+    class Broken(Paper):
+        def render(self, text: str) -> list[str]:
+            if "boom" in text:
+                raise ValueError(text)
+            return super().render(text)
+
+    async with Running(Broken()) as run:
+        run.port.give(Partial(HERE, "t0", "boom, in what is streamed, too"))
+        run.port.give(answer("boom"), answer("fine", "t2"), answer("fine, too", "t3", THERE))
+        await run.port.until_final(3)
+    reports = {report.answer: report.delivered for report in run.port.finals()}
+    assert reports == {"t1": False, "t2": True, "t3": True}
+    assert run.paper.shown() == ["fine"]
+
+
+async def test_an_answer_to_a_message_that_is_gone_is_sent_without_it_once():
+    class Gone(Paper):
+        async def send(self, message: Outgoing[str]) -> str:
+            await self._called("send", message.address, message.piece)
+            if message.reply_to is not None or message.piece == "never":
+                raise MessageGone("message to be replied not found")
+            return await super().send(message)
+
+    async with Running(Gone()) as run:
+        run.port.give(answer("hello"), answer("never", "t2"))
+        await run.port.until_final(2)
+    assert run.paper.shown() == ["hello"]
+    assert [report.delivered for report in run.port.finals()] == [True, False]
+    assert len(run.paper.calls) < 8
+
+
+async def test_an_edit_that_is_refused_becomes_a_message():
+    paper = Paper(numbers=1)
+    paper.pages["1"] = {"1": "page 1"}
+    paper.faults["1"] = [Refused("message can't be edited")]
+    async with Running(paper) as run:
+        run.port.give(answer("page 2", replaces="1"))
+        await run.port.until_final(1)
+    assert paper.shown() == ["page 1", "page 2"]
+    assert run.port.finals()[0].delivered
+
+
+async def test_a_stop_while_a_message_is_sent_still_tells_that_it_was():
+    sending, go = anyio.Event(), anyio.Event()
+
+    class Slow(Paper):
+        async def send(self, message: Outgoing[str]) -> str:
+            sending.set()
+            await go.wait()
+            return await super().send(message)
+
+    async with Running(Slow()) as run:
+        run.port.give(answer("hello"))
+        await sending.wait()
+        run.stop()
+        go.set()
+    assert run.paper.shown() == ["hello"]
+    assert run.port.reports[-1].platform_ids == ("1",)
 
 
 async def test_after_a_restart_what_was_shown_is_edited_and_not_sent_again():

@@ -307,6 +307,43 @@ async def test_a_report_reaches_the_sessions_holder_and_wakes_a_session_that_has
     assert await inbox.receive() == report
 
 
+async def test_an_answer_whose_last_report_still_waits_is_not_sent_again(bus):
+    """A holder that breaks down over a receipt must not make the next one show the answer twice."""
+    port = bus.channel("fake")
+    answer = Answer(HERE, "a1", "once")
+    await bus.send(answer)
+    assert await port.receive() == answer
+    await port.report(DeliveryReport(HERE.session, "a1", platform_ids=("5",)))
+    inbox = await bus.claim()
+    await bus.send(answer)
+    assert (await inbox.receive()).answer == "a1"
+    inbox.release(failed=True)
+    await bus.claim()
+    await bus.send(answer)
+    with anyio.move_on_after(0.05) as nothing:
+        await port.receive()
+    assert nothing.cancelled_caught
+
+
+async def test_a_word_on_the_way_leaves_the_answer_on_its_way(bus):
+    port = bus.channel("fake")
+    answer = Answer(HERE, "a1", "once")
+    await bus.send(answer)
+    await port.receive()
+    await port.report(DeliveryReport(HERE.session, "a1", platform_ids=("5",), final=False))
+    await bus.send(answer)
+    with anyio.move_on_after(0.05) as nothing:
+        await port.receive()
+    assert nothing.cancelled_caught
+
+
+async def test_what_is_overheard_leaves_room_for_what_is_asked(bus):
+    await publish(bus, *(inbound(f"m{n}", asks=False) for n in range(LIMIT // 2)))
+    with pytest.raises(SessionFull):
+        await publish(bus, inbound("more", asks=False))
+    await publish(bus, inbound("question"))
+
+
 async def test_drain_ends_when_the_last_message_is_acknowledged(bus):
     await publish(bus, inbound("m1"), inbound("m2"))
     first, second = await take(await bus.claim(), 2)

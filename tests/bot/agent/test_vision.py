@@ -80,11 +80,14 @@ async def test_messages_without_images_stay_the_same_object_in_the_prompt():
     assert shown[0] is history[0]
 
 
-async def test_only_the_newest_ten_are_shown_and_of_the_others_it_is_said():
-    shown = await seen([said(n, f"no {n}", image(f"{n}.png")) for n in range(1, 14)])
-    assert urls(shown) == 10
-    assert [one["content"] for one in shown[:3]] == [
-        f"[?, Ada] no {n}\n(image {n}.png; no longer shown)" for n in (1, 2, 3)
+async def test_past_ten_the_oldest_leave_together_so_that_the_prompts_beginning_stays():
+    messages = [said(n, f"no {n}", image(f"{n}.png")) for n in range(1, 17)]
+    counts = [urls(await seen(messages[:n])) for n in range(9, 17)]
+    assert counts == [9, 10, 6, 7, 8, 9, 10, 6]
+    eleven, fifteen = await seen(messages[:11]), await seen(messages[:15])
+    assert fifteen[:11] == eleven
+    assert [one["content"] for one in eleven[:5]] == [
+        f"[?, Ada] no {n}\n(image {n}.png; no longer shown)" for n in range(1, 6)
     ]
 
 

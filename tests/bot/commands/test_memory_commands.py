@@ -192,3 +192,13 @@ def _append_with(folder, name: str) -> list[str]:
                     return group
                 group = []
     return group
+
+
+async def test_a_stale_button_brings_nothing_back(tmp_path):
+    async with session_host(tmp_path, ScriptedModel()) as host:
+        await host.channel.ask("/memory add I like tea")
+        await host.channel.ask("/memory clear yes")
+        (back,) = host.channel.answers[-1].buttons
+        await host.channel.ask("/memory add I like cake")
+        assert "nothing was undone" in await host.channel.ask(back.command)
+        assert "cake" in await host.channel.ask("/memory")

@@ -221,7 +221,7 @@ class Session:
 
     async def _recorded(self, due: Range, text: str) -> None:
         entries = await self.tape.read_entries(due.first, due.last)
-        heard = as_heard(entries)
+        heard = as_heard(entries, self.fold.window)
         spoken = [e for e in heard if e.kind in ("message", "tool_call", "tool_result")]
         result = Consolidation(
             due,
@@ -329,7 +329,7 @@ def test_what_is_in_view_is_bounded_and_nothing_unconsolidated_is_forgotten(step
             if action == "say" and session.steps == 0 and len(window.turn_starts()) > 1:
                 newest = [e for e in window.entries if e.id >= window.turn_starts()[-1]]
                 assert window.messages <= MESSAGES or len(newest) * 2 > MESSAGES
-        heard = as_heard(await session.tape.read_entries())
+        heard = as_heard(await session.tape.read_entries(), session.fold.window)
         ids = [replaces(e) or e.id for e in heard if e.kind == "message"]
         after = [number for number in ids if number > session.fold.window.cursor]
         assert session.fold.window.unconsolidated == len(after)
