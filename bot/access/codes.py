@@ -11,7 +11,7 @@ PAIRING = 8
 """Characters of a pairing code: 39 bits, which only owners may try."""
 
 CLAIM = 12
-"""Characters of the claim code: 58 bits, which everybody may try 50 times an hour."""
+"""Characters of the claim code: 58 bits, which no crowd finds by trying."""
 
 # Nothing that is taken for something else when read aloud or typed off a screen.
 _ALPHABET = "23456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -69,22 +69,35 @@ def _plain(code: str) -> bytes:
 
 
 class Tries:
-    """Wrong tries of the last hour. At most ``IN_ALL`` are remembered, whoever tries."""
+    """Wrong tries of the last hour.
+
+    Each person is bounded, and nobody by what others do: a bound on all together would let
+    strangers keep the owner out. Only the newest ``REMEMBERED`` are counted.
+    """
 
     PER_PERSON = 5
-    IN_ALL = 50
+    MANY = 50
+    REMEMBERED = 1_000
     WITHIN = 3600.0
 
     def __init__(self) -> None:
-        self._wrong: deque[tuple[float, str]] = deque()
+        self._wrong: deque[tuple[float, str]] = deque(maxlen=self.REMEMBERED)
+        self._warned = False
 
     def allowed(self, person: str, now: float) -> bool:
         """Say whether somebody may try; ``now`` in seconds that never run backwards."""
         while self._wrong and now - self._wrong[0][0] >= self.WITHIN:
             self._wrong.popleft()
-        own = sum(who == person for _, who in self._wrong)
-        return own < self.PER_PERSON and len(self._wrong) < self.IN_ALL
+        return sum(who == person for _, who in self._wrong) < self.PER_PERSON
 
-    def note_wrong(self, person: str, now: float) -> None:
-        """Count a wrong try of somebody who was allowed it."""
+    def note_wrong(self, person: str, now: float) -> bool:
+        """Count a wrong try of somebody who was allowed it.
+
+        Returns:
+            True once: when ``MANY`` were made within the hour.
+        """
         self._wrong.append((now, person))
+        if self._warned or len(self._wrong) < self.MANY:
+            return False
+        self._warned = True
+        return True

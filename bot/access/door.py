@@ -42,6 +42,11 @@ from bot.clock import Clock, SystemClock
 
 logger = logging.getLogger(__name__)
 
+MANY_WRONG = (
+    f"{Tries.MANY} wrong claim codes came within an hour: somebody may be guessing. The right one "
+    "is taken all the same; setting TAPEBOT_OWNERS ends the claim."
+)
+
 FILE = "access.json"
 """The roster's name in the home folder."""
 
@@ -178,8 +183,9 @@ class Door:
                 logger.info("the bot has an owner now: %s", person)
                 return Verdict(None, OWNED)
             if allowed:
-                self._tries.note_wrong(person, elapsed)
                 logger.debug("%s gave a wrong claim code", person)
+                if self._tries.note_wrong(person, elapsed):
+                    logger.warning(MANY_WRONG)
         if role is not None and not attempt.said:
             return None  # a member's message that only looks like a code
         return Verdict(None, WRONG_CLAIM if allowed else None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from bot.access.roster import Chat, Named, Person, Removal, Request, Roster
+from bot.access.roster import MOST_PENDING, Chat, Named, Person, Removal, Request, Roster
 from bot.bus import Address
 
 OWNED = (
@@ -26,6 +26,12 @@ NEWCOMER = "You may use this bot now. Say hello, or send /help."
 NO_SUCH_CODE = (
     "Nobody waits with this code. Codes are good for ten minutes: whoever wants in sends the bot "
     "another message and gets a new one."
+)
+
+
+_FULL = (
+    f"{MOST_PENDING} wait, which is the most at once: whoever else asks gets no answer until one "
+    "is let in, or a code has run out"
 )
 
 
@@ -87,6 +93,8 @@ class Listing:
             f"{_who(one.person, one.name)}, asked {_age(self.now - one.since)}"
             for one in self.pending
         ]
+        if len(self.pending) >= MOST_PENDING:
+            waiting.append(_FULL)
         parts = [
             _section("Owners", owners or ["nobody yet: see the claim code printed at the start"]),
             _section("Members", members),

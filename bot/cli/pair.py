@@ -14,7 +14,7 @@ import anyio.to_thread
 from bot.access.book import read_roster
 from bot.access.door import FILE, open_door
 from bot.access.roster import Named
-from bot.access.wording import Listing
+from bot.access.wording import NO_SUCH_CODE, Listing
 from bot.cli.tape import printable
 from bot.clock import SystemClock
 from bot.control import call_control
@@ -51,7 +51,11 @@ async def _pair(settings: Settings, code: str | None) -> Mapping[str, Any]:
         roster = await anyio.to_thread.run_sync(read_roster, settings.home / FILE)
         named = Named(frozenset(settings.owners), frozenset(settings.allow))
         return {"ok": True, "text": Listing.of(roster, named, SystemClock().now()).text()}
-    _refuse_to_take_over(settings.home / FILE)
+    path = settings.home / FILE
+    _refuse_to_take_over(path)
+    if not (await anyio.to_thread.run_sync(read_roster, path)).requests:
+        # Nobody has asked, so nothing is made: it would be this user's, and not the bot's.
+        return {"ok": False, "text": NO_SUCH_CODE}
     try:
         async with open_door(settings.home, owners=settings.owners, allow=settings.allow) as door:
             return await door.handle(request)
@@ -64,14 +68,20 @@ async def _pair(settings: Settings, code: str | None) -> Mapping[str, Any]:
 
 
 def _refuse_to_take_over(path: Path) -> None:
-    """Leave another user's file alone: written by root, it would shut the bot itself out.
+    """Leave another user's files alone: made or written by root, they would shut the bot itself out.
 
     Raises:
-        SettingsError: It is another user's.
+        SettingsError: The roster's file or its lock is another user's, or without the file the
+            folder.
     """
-    try:
-        owner = path.stat().st_uid
-    except FileNotFoundError:
-        return
-    if owner != os.geteuid():
-        raise SettingsError(f"{path} belongs to the user {owner}; run this command as that user")
+    # Beside a file of one's own, a folder may be anybody's: volumes are often root's.
+    folder = () if path.exists() else (path.parent,)
+    for each in (path, path.with_suffix(".lock"), *folder):
+        try:
+            owner = each.stat().st_uid
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        if owner != os.geteuid():
+            raise SettingsError(
+                f"{each} belongs to the user {owner}; run this command as that user"
+            )

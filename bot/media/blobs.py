@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import re
+import shutil
 from pathlib import Path
 
 import anyio.to_thread
@@ -51,6 +52,14 @@ class BlobStore:
     async def get(self, name: str) -> bytes | None:
         """Return the bytes of that name; None where they are missing, damaged or cannot be read."""
         return await anyio.to_thread.run_sync(self._get, name)
+
+    async def free(self) -> int:
+        """Return the bytes that are free on the disk where they are kept.
+
+        Raises:
+            OSError: The storage does not say.
+        """
+        return (await anyio.to_thread.run_sync(shutil.disk_usage, self._folder)).free
 
     def path(self, name: str) -> Path:
         """Return where the bytes of that name are kept, if they are.

@@ -24,10 +24,15 @@ logger = logging.getLogger(__name__)
 FETCH_SECONDS = 60.0
 """The most time that fetching one file takes."""
 
+SPARE_BYTES = 500_000_000
+"""What files leave free on their disk; with less, ``tapebot doctor`` warns."""
+
+NO_SPACE = "not kept: the disk of this bot is nearly full"
 NO_TRANSCRIPTION = "no transcription model is set (TAPEBOT_TRANSCRIPTION_MODEL)"
 Kind = Literal["image", "voice", "audio", "video", "document"]
 """As in ``Attachment``."""
 
+_LOST = "was kept, but cannot be read again: the disk may be failing"
 _AT_ONCE = 8
 _READERS = 2
 _MEGABYTE = 1_000_000
@@ -54,6 +59,7 @@ class MediaDesk(Media):
         transcriber: For voice messages and audio; None where no model is set.
         max_characters: The most text taken of a document.
         fetch_seconds: The most time that fetching takes.
+        spare_bytes: What is left free on the disk: the tapes need it more than files do.
     """
 
     def __init__(
@@ -64,15 +70,18 @@ class MediaDesk(Media):
         transcriber: Transcribes | None = None,
         max_characters: int = MAX_CHARACTERS,
         fetch_seconds: float = FETCH_SECONDS,
+        spare_bytes: int = SPARE_BYTES,
     ) -> None:
         self._blobs = blobs
         self._max_bytes = max_bytes
         self._transcriber = transcriber
         self._max_characters = max_characters
         self._fetch_seconds = fetch_seconds
-        # Each holds a whole file in memory.
+        self._spare_bytes = spare_bytes
+        # Whoever is in one of them holds a whole file in memory; nobody waits in one for another.
         self._room = anyio.CapacityLimiter(_AT_ONCE)
         self._readers = anyio.CapacityLimiter(_READERS)
+        self._listeners = anyio.CapacityLimiter(_AT_ONCE)
 
     async def take(self, file: File) -> Attachment:
         """Return what became of a file: kept, read as text, or why not.
@@ -87,7 +96,9 @@ class MediaDesk(Media):
             data = await self._fetched(file)
             if isinstance(data, str):
                 return replace(taken, note=data)
-            return await self._read(await self._kept(taken, data), data)
+            taken = await self._kept(taken, data)
+            del data
+        return taken if taken.blob is None else await self._read(taken, taken.blob)
 
     def _too_large(self) -> str:
         return f"larger than {self._max_bytes / _MEGABYTE:g} MB, not taken"
@@ -107,7 +118,11 @@ class MediaDesk(Media):
         return data or "the file is empty"
 
     async def _kept(self, taken: Attachment, data: bytes) -> Attachment:
+        """Keep a file, or say why not; it has a blob where it was kept."""
         try:
+            if await self._blobs.free() - len(data) < self._spare_bytes:
+                logger.warning("a file was not kept: %s bytes must stay free", self._spare_bytes)
+                return replace(taken, size=len(data), note=NO_SPACE)
             blob = await self._blobs.put(data)
         except OSError as error:
             why = error.strerror or type(error).__name__
@@ -117,22 +132,30 @@ class MediaDesk(Media):
         mime = media_type(data, taken.mime)
         return replace(taken, mime=mime, size=len(data), blob=blob, kind=_kind(taken, mime))
 
-    async def _read(self, taken: Attachment, data: bytes) -> Attachment:
+    async def _read(self, taken: Attachment, blob: str) -> Attachment:
         if taken.kind in ("voice", "audio"):
-            return await self._heard(taken, data)
+            return await self._heard(taken, blob)
         if taken.kind == "document":
             async with self._readers:
+                data = await self._blobs.get(blob)
+                if data is None:
+                    return replace(taken, note=_LOST)
                 found = await read_document(data, taken.mime, limit=self._max_characters)
             return replace(taken, text=found.text, note=found.note)
         if taken.kind == "image" and taken.mime in IMAGES:
             return taken
         return replace(taken, note=UNREADABLE)
 
-    async def _heard(self, taken: Attachment, data: bytes) -> Attachment:
+    async def _heard(self, taken: Attachment, blob: str) -> Attachment:
         if self._transcriber is None:
             return replace(taken, note=NO_TRANSCRIPTION)
         try:
-            text = await self._transcriber.transcribe(data, audio_name(taken.name, taken.mime))
+            async with self._listeners:
+                data = await self._blobs.get(blob)
+                if data is None:
+                    return replace(taken, note=_LOST)
+                name = audio_name(taken.name, taken.mime)
+                text = await self._transcriber.transcribe(data, name)
         except ModelError as error:
             return replace(taken, note=f"could not be transcribed: {error}")
         if not text.strip():

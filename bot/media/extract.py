@@ -1,7 +1,8 @@
 """Run as a program of its own: reads a PDF from standard input, writes its text as JSON.
 
 It imports nothing of tapebot, so that it starts fast, and is given no environment: what a damaged or
-hostile file does here, it does to a process with bounded memory that has nothing to tell.
+hostile file does here, it does to a process with bounded memory and time that has nothing to tell,
+and that ends when the bot does.
 """
 
 from __future__ import annotations
@@ -9,39 +10,48 @@ from __future__ import annotations
 import io
 import json
 import logging
+import math
+import os
 import resource
+import signal
 import sys
 import time
+from types import FrameType
 from typing import Any
 
+SLOW = "reading the PDF took too long"
+
 _MEMORY = 1 << 30
+_LOOK = 0.25  # seconds between two looks at the time and at the bot
 _DAMAGED = "the PDF is damaged and cannot be read"
 _EMPTY = "no text was found in the PDF; scanned pages cannot be read"
 _LOCKED = "the PDF has a password and cannot be read"
 _TOO_BIG = "the PDF needs too much memory to be read"
 
 
-def extract(data: bytes, limit: int, seconds: float) -> dict[str, Any]:
+class _TooLong(BaseException):
+    """Time is up; not an ``Exception``, as the library swallows those."""
+
+
+def extract(data: bytes, limit: int) -> dict[str, Any]:
     """Return ``text`` and ``note``, either of which may be None.
 
     Args:
         data: The PDF.
         limit: The most characters of text.
-        seconds: After that no further page is begun.
     """
     from pypdf import PasswordType, PdfReader
     from pypdf.errors import LimitReachedError, PyPdfError
 
-    deadline = time.monotonic() + seconds
     parts: list[str] = []
-    length = done = 0
+    length = done = pages = 0
     try:
         reader = PdfReader(io.BytesIO(data))
         if reader.is_encrypted and reader.decrypt("") is PasswordType.NOT_DECRYPTED:
             return _result(None, _LOCKED)
         pages = len(reader.pages)
         for done in range(pages):
-            if length > limit or time.monotonic() > deadline:
+            if length > limit:
                 break
             text = reader.pages[done].extract_text().strip()
             if text:
@@ -49,6 +59,9 @@ def extract(data: bytes, limit: int, seconds: float) -> dict[str, Any]:
                 length += len(text) + 2
         else:
             done = pages
+    except _TooLong:
+        late = f"only the first {done} of {pages} pages were read: the rest took too long"
+        return _partial(parts, limit, late if parts else SLOW)
     except (MemoryError, LimitReachedError):
         return _result(None, _TOO_BIG)
     except (PyPdfError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError,
@@ -74,13 +87,36 @@ def _result(text: str | None, note: str | None) -> dict[str, Any]:
     return {"text": text, "note": note}
 
 
-def main() -> None:
-    """Read, with bounded memory."""
-    limit, seconds = int(sys.argv[1]), float(sys.argv[2])
+def _bounded(seconds: float, parent: int) -> None:
+    """Bound this process's memory and time, and end it with the process that started it."""
+    deadline = time.monotonic() + seconds
+
+    def look(_signal: int, _frame: FrameType | None) -> None:
+        if os.getppid() != parent:
+            os._exit(1)  # nobody is left to read the answer
+        if time.monotonic() > deadline:
+            raise _TooLong
+
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # For what never comes back to Python, where no handler runs.
+    most = math.ceil(seconds) + 1
+    resource.setrlimit(resource.RLIMIT_CPU, (most, most + 1))
+    signal.signal(signal.SIGALRM, look)
+    signal.setitimer(signal.ITIMER_REAL, _LOOK, _LOOK)
+
+
+def main() -> None:
+    """Read, within bounds."""
+    limit, seconds, parent = int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
+    _bounded(seconds, parent)
     logging.disable()
-    found = extract(sys.stdin.buffer.read(), limit, seconds)
+    try:
+        found = extract(sys.stdin.buffer.read(), limit)
+    except _TooLong:  # outside the library: the file came late, or the answer did
+        found = _result(None, SLOW)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
     sys.stdout.write(json.dumps(found))
 
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 import codecs
 import json
 import logging
+import os
 import re
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -27,11 +29,10 @@ logger = logging.getLogger(__name__)
 MAX_CHARACTERS = 50_000
 """The most text that is taken of a document."""
 
-PDF_SECONDS = 30.0
-"""The most time that a PDF is read for."""
+PDF_SECONDS = 10.0
+"""The most time that a PDF is read for: its chat waits for so long."""
 
 UNREADABLE = "this kind of file cannot be read"
-_SLOW = "reading the PDF took too long"
 _BROKE = "the PDF cannot be read: it breaks the reader"
 
 _MARKS = (
@@ -136,17 +137,18 @@ def _wide(sample: bytes) -> str | None:
 async def _read_pdf(data: bytes, limit: int, seconds: float) -> Reading:
     script = Path(extract.__file__)
     # Isolated: neither the environment's secrets nor what lies in the current folder get in.
-    command = [sys.executable, "-I", str(script), str(limit), str(seconds * 2 / 3)]
-    output: bytes | None = None
+    arguments = [str(limit), str(seconds * 2 / 3), str(os.getpid())]
+    command = [sys.executable, "-I", str(script), *arguments]
+    done: subprocess.CompletedProcess[bytes] | None = None
     with anyio.move_on_after(seconds) as bound:
-        output = await _run(command, data)
-    if bound.cancelled_caught:
-        return Reading(None, _SLOW)
-    return Reading(None, _BROKE) if output is None else _pdf_reading(output)
+        done = await _run(command, data)
+    if bound.cancelled_caught or (done is not None and done.returncode == -signal.SIGXCPU):
+        return Reading(None, extract.SLOW)
+    return Reading(None, _BROKE) if done is None or done.returncode else _pdf_reading(done.stdout)
 
 
-async def _run(command: list[str], data: bytes) -> bytes | None:
-    """Return what a process writes; None where it broke."""
+async def _run(command: list[str], data: bytes) -> subprocess.CompletedProcess[bytes] | None:
+    """Return how a process ended; None where it broke."""
     done = None
     try:
         done = await anyio.run_process(
@@ -155,7 +157,7 @@ async def _run(command: list[str], data: bytes) -> bytes | None:
     except* (OSError, anyio.BrokenResourceError) as group:
         # It could not be started, or died before it had read all of the file.
         logger.warning("a process that reads a document broke: %s", group.exceptions[0])
-    return done.stdout if done is not None and done.returncode == 0 else None
+    return done
 
 
 def _pdf_reading(output: bytes) -> Reading:

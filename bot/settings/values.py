@@ -10,7 +10,7 @@ from typing import Annotated
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
-from pydantic import AfterValidator, GetCoreSchemaHandler, SecretStr
+from pydantic import AfterValidator, GetCoreSchemaHandler, SecretStr, ValidationInfo
 from pydantic_core import CoreSchema, core_schema
 from tzlocal import get_localzone_name
 
@@ -39,22 +39,23 @@ def _model_name(name: str) -> str:
 
 def web_address(url: str) -> str:
     """Return an address of http or https."""
-    url = url.strip()
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable or re.search(r"\s", url):
-        raise ValueError("an address that starts with http:// or https://")
-    return url
+    return _address(url, "http", "https")
 
 
 def gateway_address(url: str) -> str:
     """Return an address of a WebSocket."""
+    return _address(url, "ws", "wss")
+
+
+def _address(url: str, *schemes: str) -> str:
     url = url.strip()
-    if urlsplit(url).scheme not in {"ws", "wss"} or not urlsplit(url).hostname:
-        raise ValueError("an address that starts with ws:// or wss://")
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or re.search(r"\s", url):
+        raise ValueError(f"an address that starts with {schemes[0]}:// or {schemes[1]}://")
     return url
 
 
@@ -66,17 +67,31 @@ def host_and_port(text: str) -> str:
     return text.strip()
 
 
-def _place(text: str) -> str:
+_PLATFORMS = {name: name for name in ("telegram", "discord")}
+"""Those whose people and chats have ids; the console has one person, who owns it."""
+
+# As the platforms write them: any other form would be accepted and then match nobody.
+_ID = re.compile(r"-?[1-9][0-9]{0,19}")
+
+
+def _place(text: str, info: ValidationInfo) -> str:
     text = text.strip()
-    if not re.fullmatch(r"[a-z]+:-?[\w.-]{1,64}", text):
-        raise ValueError(
-            "ids with their platform, such as telegram:42 or discord:81384788765712384"
-        )
-    return text
+    platform, _, identifier = text.partition(":")
+    # Only groups on Telegram have a minus, and a group owns nothing.
+    people = info.field_name == "owners"
+    signed = platform == "telegram" and not people
+    usable = _ID.fullmatch(identifier) and (signed or not identifier.startswith("-"))
+    if platform in _PLATFORMS and usable:
+        return text
+    hint = "" if platform in _PLATFORMS else meant(platform, _PLATFORMS)
+    raise ValueError(
+        f"{'the ids of people' if people else 'ids'}, each a number behind telegram: or discord:, "
+        f"such as telegram:42 or discord:81384788765712384{hint}"
+    )
 
 
 Place = Annotated[str, AfterValidator(_place)]
-"""A person, a chat or a server: its platform and its id there."""
+"""A person, a chat or a server by platform and id; in ``owners``, a person."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,7 +116,22 @@ def test_settings_cannot_be_changed_once_read():
         ("TIMEZONE", "../../etc/hosts", "a zone such as Europe/Berlin"),
         ("MODEL_API_BASE", "localhost:11434", "starts with http:// or https://"),
         ("MODEL_API_BASE", "http://", "starts with http:// or https://"),
+        ("DISCORD_GATEWAY_URL", "ws://[", "starts with ws:// or wss://"),
+        ("DISCORD_GATEWAY_URL", "https://host", "starts with ws:// or wss://"),
+        ("DISCORD_GATEWAY_URL", "wss://host:99999", "starts with ws:// or wss://"),
         ("MODEL", "gpt 5", "a name of litellm's"),
+        ("OWNERS", "telegram:ada", "the ids of people, each a number behind telegram:"),
+        ("OWNERS", "telegram:４２", "such as telegram:42"),
+        ("OWNERS", "telegram:042", "such as telegram:42"),
+        ("OWNERS", "telegram:42_", "such as telegram:42"),
+        ("OWNERS", "telegram:42,telegram:-1001234567890", "the ids of people"),
+        ("OWNERS", "telegrm:42", "did you mean telegram?"),
+        ("OWNERS", "Discord:42", "did you mean discord?"),
+        ("OWNERS", "console:42", "telegram: or discord:"),
+        ("OWNERS", "42", "telegram: or discord:"),
+        ("ALLOW", "telegram:+49123", "ids, each a number behind telegram: or discord:"),
+        ("ALLOW", "telegram:-0", "ids, each a number behind telegram: or discord:"),
+        ("ALWAYS_ANSWER", "discord:-5", "ids, each a number behind telegram: or discord:"),
         ("MODEL", "gguf:", "the path of a file"),
         ("FALLBACK_MODELS", "openai/a,b c", "a name of litellm's"),
         ("USER_NAME", "A\nda", "one line"),
@@ -131,6 +146,16 @@ def test_a_wrong_value_is_refused_in_one_line_with_name_value_and_what_is_allowe
     assert line.startswith(f"{PREFIX}{variable}: given ")
     assert allowed in line
     assert repr(value)[1:-1].split(",")[-1] in line
+
+
+def test_people_chats_and_servers_are_named_by_platform_and_id(monkeypatch):
+    places = ("telegram:42", "telegram:-1001234567890", "discord:81384788765712384")
+    monkeypatch.setenv("TAPEBOT_OWNERS", "telegram:42, discord:81384788765712384")
+    monkeypatch.setenv("TAPEBOT_ALLOW", ",".join(places))
+    monkeypatch.setenv("TAPEBOT_ALWAYS_ANSWER", ",".join(places))
+    settings = load_settings()
+    assert settings.owners == ("telegram:42", "discord:81384788765712384")
+    assert settings.allow == settings.always_answer == places
 
 
 def test_every_wrong_setting_has_its_own_line(monkeypatch):

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.access.codes import Tries
-from bot.access.door import open_door
+from bot.access.door import MANY_WRONG, open_door
 from bot.access.wording import NEWCOMER, OWNED, WRONG_CLAIM
 from bot.bus import Address, BusClosed, BusError, Knock, Sender, Verdict
 from bot.errors import SettingsError, TapeLocked
@@ -218,10 +218,22 @@ async def test_a_person_may_guess_the_claim_five_times_an_hour(tmp_path):
         assert await door.admit(private(code)) == SILENCE
         assert await door.admit(private(code, user="8")) == Verdict(None, OWNED)
     async with opened(tmp_path / "other", owners=(), clock=clock) as door:
-        for number in range(Tries.IN_ALL):
-            await door.admit(private("/claim wrong", user=str(100 + number % 20)))
+        for _ in range(Tries.PER_PERSON):
+            await door.admit(private("/claim wrong"))
         assert await door.admit(private(door.claim_code)) == SILENCE
         clock.advance(Tries.WITHIN)
+        assert await door.admit(private(door.claim_code)) == Verdict(None, OWNED)
+
+
+async def test_a_crowd_that_guesses_does_not_keep_the_owner_out_and_is_logged_once(
+    tmp_path, caplog
+):
+    async with opened(tmp_path, owners=()) as door:
+        for number in range(Tries.MANY * 2):
+            guess = private("/claim ABCD-EFGH-JKMN", user=str(100 + number // Tries.PER_PERSON))
+            assert await door.admit(guess) == Verdict(None, WRONG_CLAIM)
+        warnings = [record for record in caplog.records if record.levelname == "WARNING"]
+        assert [record.getMessage() for record in warnings] == [MANY_WRONG]
         assert await door.admit(private(door.claim_code)) == Verdict(None, OWNED)
 
 

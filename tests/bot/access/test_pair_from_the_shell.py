@@ -104,3 +104,28 @@ async def test_a_file_of_another_user_is_not_taken_over(home, capsys, monkeypatc
     assert await shell(code) == 2
     assert "run this command as that user" in capsys.readouterr().err
     assert (home / "access.json").read_bytes() == before
+
+
+async def test_in_a_home_of_another_user_nothing_is_made(home, capsys, monkeypatch):
+    home.mkdir()
+    monkeypatch.setattr(os, "geteuid", lambda: 12_345)
+    assert await shell("ABCD-2345") == 2
+    assert f"{home} belongs to the user" in capsys.readouterr().err
+    assert list(home.iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file to another user")
+async def test_a_lock_of_another_user_is_not_taken_over(home, capsys):
+    async with open_door(home) as door:
+        code = await code_of(door)
+    lock = home / "access.lock"
+    lock.touch()
+    os.chown(lock, 12_345, -1)
+    assert await shell(code) == 2
+    assert f"{lock} belongs to the user 12345" in capsys.readouterr().err
+
+
+async def test_where_nobody_has_asked_a_code_makes_nothing(home, capsys):
+    assert await shell("ABCD-2345") == 1
+    assert "Nobody waits" in capsys.readouterr().err
+    assert not home.exists()

@@ -195,6 +195,17 @@ def test_a_listing_shows_no_code_and_no_name_that_steers():
     assert len(shown_name("x" * 1000)) == 64
 
 
+def test_a_full_list_of_those_who_wait_says_that_others_get_no_answer():
+    roster = Roster()
+    for number in range(MOST_PENDING):
+        full = "which is the most at once" in Listing.of(roster, OWNED, START).text()
+        assert not full
+        roster, _ = ask(roster, private(str(number)), START, f"code{number}")
+    text = Listing.of(roster, OWNED, START).text()
+    assert f"- {MOST_PENDING} wait, which is the most at once: whoever else asks gets no" in text
+    assert "most at once" not in Listing.of(roster, OWNED, START + VALID).text()
+
+
 def test_a_stranger_is_told_how_long_the_code_is_still_good():
     _, request = ask(Roster(), private(), START, CODE)
     assert request is not None
@@ -229,17 +240,25 @@ def test_what_has_no_form_of_a_claim_is_no_try(text):
     assert claim_attempt(text) is None
 
 
-def test_wrong_tries_are_counted_for_an_hour_for_each_and_for_all():
+def test_wrong_tries_are_counted_for_an_hour_for_each_alone():
     tries = Tries()
     for _ in range(Tries.PER_PERSON):
         assert tries.allowed("telegram:9", 0)
         tries.note_wrong("telegram:9", 0)
     assert not tries.allowed("telegram:9", Tries.WITHIN - 1)
     assert tries.allowed("telegram:8", 0)
-    for number in range(Tries.IN_ALL - Tries.PER_PERSON):
+    for number in range(Tries.MANY * 2):
         tries.note_wrong(f"telegram:1{number}", 1)
-    assert not tries.allowed("telegram:8", 1)
+    assert tries.allowed("telegram:8", 1)
+    assert not tries.allowed("telegram:9", 1)
     assert tries.allowed("telegram:9", Tries.WITHIN)
+
+
+def test_no_crowd_makes_the_list_of_wrong_tries_grow():
+    tries = Tries()
+    for number in range(Tries.REMEMBERED * 2):
+        tries.note_wrong(f"telegram:1{number}", 1)
+    assert len(tries._wrong) == Tries.REMEMBERED
 
 
 def test_a_place_is_read_as_people_write_it():

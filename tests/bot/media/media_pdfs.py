@@ -18,17 +18,11 @@ from pypdf.generic import (
 
 def pdf(pages: Sequence[str], *, password: str | None = None) -> bytes:
     """Return a PDF with a line of text on each page; an empty line is a page without text."""
-    streams = []
-    for text in pages:
-        stream = DecodedStreamObject()
-        if text:
-            stream.set_data(f"BT /F1 12 Tf 72 720 Td ({text}) Tj ET".encode("latin-1"))
-        streams.append(stream)
-    return _written(streams, password)
+    return _written([_page(text) for text in pages], password)
 
 
-def bomb(megabytes: int) -> bytes:
-    """Return a small PDF whose page unpacks to so much."""
+def bomb(megabytes: int, *, after: Sequence[str] = ()) -> bytes:
+    """Return a small PDF whose last page unpacks to so much; three of them keep a reader busy."""
     packer = zlib.compressobj(9)
     block = b"(x) Tj ".ljust(8) * 131_072
     packed = [
@@ -38,7 +32,14 @@ def bomb(megabytes: int) -> bytes:
     stream = EncodedStreamObject()
     stream._data = b"".join([*packed, packer.flush()])
     stream[NameObject("/Filter")] = NameObject("/FlateDecode")
-    return _written([stream], None)
+    return _written([*(_page(text) for text in after), stream], None)
+
+
+def _page(text: str) -> StreamObject:
+    stream = DecodedStreamObject()
+    if text:
+        stream.set_data(f"BT /F1 12 Tf 72 720 Td ({text}) Tj ET".encode("latin-1"))
+    return stream
 
 
 def _written(streams: Sequence[StreamObject], password: str | None) -> bytes:

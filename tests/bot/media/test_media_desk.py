@@ -8,8 +8,9 @@ from media_pdfs import pdf
 
 from bot.bus import Attachment, BusError, File, FileUnavailable
 from bot.errors import TransientModelError
+from bot.media import reading
 from bot.media.blobs import BlobStore
-from bot.media.desk import MediaDesk
+from bot.media.desk import NO_SPACE, MediaDesk
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
 JPEG = b"\xff\xd8\xff\xe0" + bytes(40)
@@ -162,3 +163,73 @@ async def test_many_files_at_once_are_all_taken(blobs):
             for number in range(30):
                 tasks.start_soon(take, number)
     assert {one.text for one in taken} == {f"file {number}" for number in range(30)}
+
+
+async def test_documents_that_wait_to_be_read_keep_no_photo_out(blobs, tmp_path, monkeypatch):
+    slow, may_end = tmp_path / "slow.py", tmp_path / "may-end"
+    slow.write_text(
+        "import os, sys, time\nsys.stdin.buffer.read()\n"
+        f"while not os.path.exists({str(may_end)!r}): time.sleep(0.01)\n"
+        'print(\'{"text": "read", "note": null}\')\n'
+    )
+    monkeypatch.setattr(reading.extract, "__file__", str(slow))
+    one, taken, fetched, all_fetched = desk(blobs), [], [], anyio.Event()
+
+    async def document(number: int) -> None:
+        async def fetch(most: int) -> bytes:
+            fetched.append(number)
+            if len(fetched) == 12:
+                all_fetched.set()
+            return pdf([f"page {number}"])
+
+        taken.append(await one.take(File("document", "a.pdf", "application/pdf", None, fetch)))
+
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as tasks:
+            for number in range(12):
+                tasks.start_soon(document, number)
+            await all_fetched.wait()
+            photo = await one.take(sent("image", PNG))
+            assert taken == []
+            may_end.touch()
+    assert photo.note is None
+    assert [each.text for each in taken] == ["read"] * 12
+
+
+async def test_recordings_that_wait_to_be_heard_keep_no_photo_out(blobs):
+    listening, may_end = [], anyio.Event()
+
+    class SlowEars(Ears):
+        async def transcribe(self, audio: bytes, name: str) -> str:
+            listening.append(name)
+            await may_end.wait()
+            return self.hears
+
+    one = desk(blobs, transcriber=SlowEars("words"))
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as tasks:
+            for _ in range(12):
+                tasks.start_soon(one.take, sent("voice", OGG, "voice", "audio/ogg"))
+            assert (await one.take(sent("image", PNG))).blob is not None
+            may_end.set()
+    assert len(listening) == 12
+
+
+async def test_a_file_is_not_kept_where_the_disk_is_nearly_full(blobs, caplog):
+    free = await blobs.free()
+    taken = await desk(blobs, spare_bytes=free * 2).take(sent("image", PNG))
+    assert (taken.note, taken.blob, taken.size) == (NO_SPACE, None, len(PNG))
+    assert "not kept" in caplog.text
+    taken = await desk(blobs, spare_bytes=free // 2).take(sent("image", PNG))
+    assert (taken.note, taken.blob is None) == (None, False)
+
+
+async def test_a_file_that_is_lost_before_it_is_read_says_so(blobs):
+    one = desk(blobs, transcriber=Ears("words"))
+
+    async def lose(name: str) -> None:
+        return None
+
+    blobs.get = lose
+    for file in (sent("document", b"text", "a.txt"), sent("voice", OGG)):
+        assert "cannot be read again" in ((await one.take(file)).note or "")

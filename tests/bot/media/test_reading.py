@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 import zlib
 
 import anyio
@@ -92,6 +96,68 @@ async def test_a_pdf_that_keeps_its_reader_busy_for_ever_costs_bounded_time(tmp_
     with anyio.fail_after(10):
         found = await read_document(pdf(["x"]), PDF, seconds=0.3)
     assert found.note == "reading the PDF took too long"
+
+
+async def test_one_page_that_takes_too_long_costs_bounded_time():
+    with anyio.fail_after(10):
+        found = await read_document(bomb(4), PDF, seconds=3)
+    assert found == reading.Reading(None, "reading the PDF took too long")
+
+
+async def test_what_was_read_before_a_page_that_takes_too_long_is_kept():
+    with anyio.fail_after(10):
+        found = await read_document(bomb(4, after=["Dear Ada"]), PDF, seconds=3)
+    note = "only the first 1 of 2 pages were read: the rest took too long"
+    assert found == reading.Reading("Dear Ada", note)
+
+
+def test_a_reader_that_cannot_look_at_the_time_is_ended_by_the_system():
+    """Where a library never comes back to Python, no handler of signals runs."""
+    code = (
+        "import runpy, signal, sys; signal.setitimer = lambda *_: None; "
+        f"runpy.run_path({reading.extract.__file__!r}, run_name='__main__')"
+    )
+    command = [sys.executable, "-c", code, "50000", "0.5", str(os.getpid())]
+    done = subprocess.run(command, input=bomb(4), capture_output=True, timeout=30, check=False)
+    assert done.returncode == -signal.SIGXCPU
+
+
+async def test_a_reader_that_the_system_ended_took_too_long(tmp_path, monkeypatch):
+    ended = tmp_path / "ended.py"
+    ended.write_text(
+        "import os, signal, sys\nsys.stdin.buffer.read()\nos.kill(os.getpid(), signal.SIGXCPU)\n"
+    )
+    monkeypatch.setattr(reading.extract, "__file__", str(ended))
+    with anyio.fail_after(20):
+        found = await read_document(pdf(["x"]), PDF)
+    assert found.note == "reading the PDF took too long"
+
+
+PARENT = r"""
+import os, subprocess, sys
+command = [sys.executable, "-I", sys.argv[1], "50000", "60", str(os.getpid())]
+child = subprocess.Popen(command, stdin=subprocess.PIPE)
+child.stdin.write(sys.stdin.buffer.read())
+child.stdin.close()
+sys.stdout.write("reading\n")
+sys.stdout.flush()
+child.wait()
+"""
+
+
+async def test_a_reader_ends_with_the_bot_that_was_killed():
+    command = [sys.executable, "-c", PARENT, reading.extract.__file__]
+    async with await anyio.open_process(command, stderr=subprocess.DEVNULL) as parent:
+        assert parent.stdin is not None
+        assert parent.stdout is not None
+        await parent.stdin.send(bomb(4))
+        await parent.stdin.aclose()
+        with anyio.fail_after(10):
+            assert await parent.stdout.receive() == b"reading\n"
+        os.kill(parent.pid, signal.SIGKILL)
+        # The reader has this end of the pipe as well: it closes when both are gone.
+        with anyio.fail_after(3), pytest.raises(anyio.EndOfStream):
+            await parent.stdout.receive()
 
 
 @pytest.mark.parametrize(
