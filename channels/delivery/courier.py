@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from typing import Generic
+from weakref import WeakValueDictionary
 
 import anyio
 from anyio.abc import TaskGroup
 
 from bot.bus import ChannelPort, Outbound
 from channels.delivery.line import ChatLine
+from channels.delivery.room import Room
 from channels.delivery.screen import PieceT, Screen
 
 logger = logging.getLogger(__name__)
@@ -30,6 +32,8 @@ class Courier(Generic[PieceT]):
         self._port = port
         self._screen = screen
         self._lines: dict[str, ChatLine[PieceT]] = {}
+        # A room is remembered as long as a line of it lives.
+        self._rooms: WeakValueDictionary[str, Room] = WeakValueDictionary()
 
     async def run(self) -> None:
         """Serve until cancelled."""
@@ -45,7 +49,8 @@ class Courier(Generic[PieceT]):
         session = outbound.address.session
         line = self._lines.get(session)
         if line is None:
-            line = self._lines[session] = ChatLine(self._port, self._screen)
+            room = self._rooms.setdefault(self._screen.room(outbound.address), Room())
+            line = self._lines[session] = ChatLine(self._port, self._screen, room)
             tasks.start_soon(self._serve, session, line)
         line.put(outbound)
 

@@ -82,6 +82,10 @@ class Outgoing(Generic[PieceT]):
 class Screen(Protocol[PieceT]):
     """One platform's calls. Each may raise any ``ScreenError``; none waits or tries again itself."""
 
+    def room(self, address: Address) -> str:
+        """Return what the platform's limits count together, by any name."""
+        ...
+
     def pace(self, address: Address) -> Pace:
         """Return how fast this chat may be written to."""
         ...

@@ -87,7 +87,8 @@ class Shown(Generic[PieceT]):
             await screen.edit(self.address, self.ids[place], piece, buttons)
         except (MessageGone, Refused) as error:
             # It and what follows it are sent anew, so that the order stays.
-            self.astray += self.ids[place + 1 :]
+            there = place if isinstance(error, Refused) else place + 1
+            self.astray += self.ids[there:]
             del self.ids[place:], self.pieces[place:]
             raise MessageGone(str(error)) from error
         self.pieces[place] = piece

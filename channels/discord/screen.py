@@ -54,6 +54,10 @@ class DiscordScreen:
         self._old = time.monotonic() + _YOUNG_SECONDS
         self._written: set[str] = set()
 
+    def room(self, address: Address) -> str:
+        """Return the channel; a thread is one of its own."""
+        return address.topic or address.chat_id
+
     def pace(self, address: Address) -> Pace:  # noqa: ARG002 - the same everywhere
         """Return how fast a chat may be written to."""
         return _PACE

@@ -58,6 +58,10 @@ class TelegramScreen:
         self._no_drafts: set[int] = set()
         self._moved: dict[int, int] = {}
 
+    def room(self, address: Address) -> str:
+        """Return the chat: its topics share its limits."""
+        return address.chat_id
+
     def pace(self, address: Address) -> Pace:
         """Return how fast a chat may be written to: https://core.telegram.org/bots/faq.
 

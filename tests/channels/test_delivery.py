@@ -49,6 +49,9 @@ class Paper:
     def shown(self, address: Address = HERE) -> list[str]:
         return list(self.pages[address.chat_id].values())
 
+    def room(self, address: Address) -> str:
+        return address.chat_id
+
     def pace(self, _: Address) -> Pace:
         return Pace(edit=self.interval, typing=0.01, first=0.0)
 
@@ -384,8 +387,48 @@ async def test_an_edit_that_is_refused_becomes_a_message():
     async with Running(paper) as run:
         run.port.give(answer("page 2", replaces="1"))
         await run.port.until_final(1)
-    assert paper.shown() == ["page 1", "page 2"]
+    assert paper.shown() == ["page 2"]
     assert run.port.finals()[0].delivered
+
+
+async def test_topics_of_a_chat_share_its_flood():
+    """Asking again in another topic makes it longer for all."""
+    paper = Paper()
+    paper.faults["1"] = [Flooded(0.3)]
+    topics = [Address("paper", "1", str(number)) for number in range(3)]
+    async with Running(paper) as run:
+        run.port.give(answer("one", "t1", topics[0]))
+        await until(lambda: bool(paper.calls))
+        began = anyio.current_time()
+        run.port.give(answer("two", "t2", topics[1]), answer("three", "t3", topics[2]))
+        await run.port.until_final(3)
+    assert all(when - began >= 0.25 for _, _, when in paper.calls[1:])
+
+
+async def test_a_flood_of_drafts_holds_no_answer_back():
+    class Drafty(Paper):
+        async def draft(self, address: Address, stream: str, piece: str) -> bool:
+            raise Flooded(30)
+
+    async with Running(Drafty()) as run:
+        run.port.give(Partial(HERE, "t1", "a draft that is no message yet"))
+        await anyio.sleep(0.05)
+        run.port.give(answer("a message that stays"))
+        await run.port.until_final(1, within=2)
+    assert run.paper.shown() == ["a message that stays"]
+
+
+async def test_buttons_that_the_platform_refuses_cost_no_answer():
+    class NoButtons(Paper):
+        async def send(self, message: Outgoing[str]) -> str:
+            if message.buttons:
+                raise FormatRefused("invalid form body")
+            return await super().send(message)
+
+    async with Running(NoButtons()) as run:
+        run.port.give(answer("hello", buttons=(Button("More", "/memory 2"),)))
+        await run.port.until_final(1)
+    assert run.paper.shown() == ["hello"]
 
 
 async def test_a_stop_while_a_message_is_sent_still_tells_that_it_was():

@@ -1,0 +1,74 @@
+"""The sign that an answer is on its way."""
+
+from __future__ import annotations
+
+import logging
+from typing import Generic
+
+import anyio
+
+from bot.bus import Activity
+from channels.delivery.room import Room
+from channels.delivery.screen import Flooded, PieceT, Screen, ScreenError
+
+logger = logging.getLogger(__name__)
+
+_LONGEST = 600.0
+"""Seconds without a word from the bot after which it no longer counts as busy."""
+
+
+class TypingSign(Generic[PieceT]):
+    """Shows the sign while there is something to wait for.
+
+    Args:
+        screen: The platform.
+        room: The chat's limits.
+    """
+
+    def __init__(self, screen: Screen[PieceT], room: Room) -> None:
+        self._screen = screen
+        self._room = room
+        self._state: Activity | None = None
+        self._until = 0.0
+        self._woken = anyio.Event()
+
+    @property
+    def on(self) -> bool:
+        """Whether the bot is busy for this chat."""
+        return self._state is not None and anyio.current_time() <= self._until
+
+    def put(self, activity: Activity) -> None:
+        """Learn what the bot does."""
+        self._state = None if activity.state == "idle" else activity
+        self._until = anyio.current_time() + _LONGEST
+        self._woken.set()
+
+    def off(self) -> None:
+        """Show it no more."""
+        self._state = None
+
+    async def run(self) -> None:
+        """Serve until cancelled."""
+        while True:
+            pause = await self._show() if self.on else None
+            self._woken = anyio.Event()
+            with anyio.move_on_after(pause):
+                await self._woken.wait()
+
+    async def _show(self) -> float:
+        """Show the sign once; return the seconds until it must be shown again."""
+        await self._room.calm()
+        state = self._state
+        if state is None:
+            return 0
+        pause = self._screen.pace(state.address).typing
+        try:
+            await self._screen.typing(state.address)
+        except Flooded as flood:
+            return max(pause, flood.seconds)
+        except ScreenError as error:
+            logger.debug("no typing sign: %s", error)
+        except Exception:  # a sign is not worth a chat
+            logger.exception("the typing sign of %s broke down", state.address.session)
+            self.off()
+        return pause
