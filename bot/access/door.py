@@ -82,6 +82,10 @@ class Door:
         """What makes its sender the owner, in this run; None once there is one."""
         return None if has_owner(self._roster, self._named) else self._claim
 
+    def claim_code_for(self, platform: str) -> str | None:
+        """Return the code while nobody on a platform owns the bot: owners differ by platform."""
+        return None if has_owner(self._roster, self._named, platform) else self._claim
+
     async def admit(self, knock: Knock) -> Verdict:
         """Return whether somebody may, and what to tell them where they may not.
 
@@ -173,7 +177,7 @@ class Door:
             if role == "owner":
                 # A platform sends a message again whose reply was cut off by a kill.
                 return Verdict(None, OWNED) if attempt.said else None
-            if self.claim_code is None:
+            if self.claim_code_for(person.partition(":")[0]) is None:
                 return None
             elapsed = self._clock.monotonic()
             allowed = self._tries.allowed(person, elapsed)

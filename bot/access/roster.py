@@ -141,9 +141,12 @@ def shown_name(name: str) -> str:
     return " ".join(plain.split())[:_NAME]
 
 
-def has_owner(roster: Roster, named: Named) -> bool:
-    """Say whether the bot is owned."""
-    return bool(named.owners) or any(one.role == "owner" for one in roster.people)
+def has_owner(roster: Roster, named: Named, platform: str | None = None) -> bool:
+    """Say whether the bot is owned; with a platform, by somebody there."""
+    owners = [*named.owners, *(one.place for one in roster.people if one.role == "owner")]
+    if platform is None:
+        return bool(owners)
+    return any(owner.partition(":")[0] == platform for owner in owners)
 
 
 def role_of(roster: Roster, named: Named, knock: Knock) -> Role | None:

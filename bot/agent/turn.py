@@ -159,6 +159,8 @@ class Turn:
         before = list(heard)
         if self.partial:
             before.append(message("assistant", self.partial, turn=self.id, status=status))
+            # What the person has read stays where it is.
+            text = f"{self.partial.rstrip()} …\n\n_{text}_" if "\n" not in text else text
         reply = event(REPLY, {"text": text}, turn=self.id)
         await self._end([*before, reply], status, error=error, joined=joined)
 

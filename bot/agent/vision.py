@@ -110,17 +110,22 @@ async def _all_shown(
 
 
 def blind_note(entries: Sequence[TapeEntry], profile: CapabilityProfile) -> str | None:
-    """Return what an answer must add where its model could not see what it answers.
+    """Return what an answer must add where its model could not see or hear what it answers.
 
     Args:
         entries: The messages that are answered.
         profile: What the model can do.
     """
-    count = sum(file.visible for entry in entries for file in attachments(entry.meta))
-    if profile.vision or not count:
-        return None
-    kept = "the picture is kept" if count == 1 else "the pictures are kept"
-    return f"_I cannot see images with this model; {kept}._"
+    files = [file for entry in entries for file in attachments(entry.meta)]
+    lines = []
+    count = sum(file.visible for file in files)
+    if count and not profile.vision:
+        kept = "the picture is kept" if count == 1 else "the pictures are kept"
+        lines.append(f"_I cannot see images with this model; {kept}._")
+    unheard = next((file for file in files if file.kind == "voice" and file.note), None)
+    if unheard is not None:
+        lines.append(f"_I could not listen to your voice message: {unheard.note}._")
+    return "\n".join(lines) or None
 
 
 async def _shown(

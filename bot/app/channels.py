@@ -51,7 +51,7 @@ async def run_channels(app: App, channels: Sequence[Channel], announce: Announce
     When the console has ended, answers on their way to platforms have some seconds more.
 
     Raises:
-        ChannelRefused: That of the first, where all were refused.
+        ChannelRefused: That of the last, where all were refused; of the others was told.
     """
     refused: list[ChannelRefused] = []
     async with anyio.create_task_group() as tasks:
@@ -73,7 +73,7 @@ async def run_channels(app: App, channels: Sequence[Channel], announce: Announce
         for channel in channels:
             tasks.start_soon(one, channel)
     if len(refused) == len(channels):
-        raise refused[0]
+        raise refused[-1]
 
 
 def _platform(app: App, name: str, announce: Announce) -> Platform:

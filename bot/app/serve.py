@@ -39,8 +39,12 @@ async def serve(settings: Settings) -> None:
         await tasks.start(serve_control, settings.home, {"pair": app.door.handle})
         if isinstance(app.model, Warmable):
             tasks.start_soon(_warm, app.model)
-        if platforms and (code := app.door.claim_code) is not None:
-            announce(f"Nobody owns this bot yet. Send it, in a private chat: /claim {code}")
+        for name in sorted({channel.name.partition("-")[0] for channel in platforms}):
+            if (code := app.door.claim_code_for(name)) is not None:
+                announce(
+                    f"{name.capitalize()}: nobody there owns this bot yet. To own it, send it in a "
+                    f"private chat: /claim {code}"
+                )
         with anyio.CancelScope() as stopping:
             tasks.start_soon(_stop_on_signal, stopping)
             try:

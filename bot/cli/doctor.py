@@ -71,7 +71,8 @@ async def examine(
     if probe is not None:
         findings.append(await _answer(probe, settings.model_timeout))
     findings.append(Finding("time", "ok", f"times are shown in {settings.timezone}"))
-    findings += await anyio.to_thread.run_sync(lambda: list(channel_findings(settings)))
+    asks = probe is not None
+    findings += await anyio.to_thread.run_sync(lambda: list(channel_findings(settings, ask=asks)))
     redact = Redactor(settings.secrets())
     return [replace(each, text=redact(each.text), remedy=redact(each.remedy)) for each in findings]
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import http.client
 import importlib.util
+import json
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 
 from bot.access.book import read_roster
@@ -12,25 +16,60 @@ from bot.cli.finding import Finding
 from bot.errors import SettingsError
 from bot.settings import Settings
 
+_TELEGRAM = "https://api.telegram.org"
+_DISCORD = "https://discord.com/api/v10"
+_SECONDS = 10
 
-def channel_findings(settings: Settings) -> Iterator[Finding]:
-    """Say which channels are set up, whether they can run, and whether anybody is let in."""
-    platforms = [
-        ("Telegram", "aiogram", "telegram", bot.channel) for bot in settings.telegram_token
-    ]
-    if settings.discord_token is not None:
-        platforms.append(("Discord", "discord", "discord", "discord"))
-    if not platforms:
+
+def channel_findings(settings: Settings, *, ask: bool) -> Iterator[Finding]:
+    """Say which channels are set up, whether they can run, and whether anybody is let in.
+
+    Args:
+        settings: The settings.
+        ask: Ask the platforms whether they know the tokens.
+    """
+    if not settings.telegram_token and settings.discord_token is None:
         remedy = "Set TAPEBOT_TELEGRAM_TOKEN or TAPEBOT_DISCORD_TOKEN to be reached elsewhere."
         yield Finding("channels", "ok", "the console", remedy)
         return
-    for name, module, extra, channel in platforms:
-        if importlib.util.find_spec(module) is None:
-            remedy = f"Install it: pip install 'tapebot[{extra}]'"
-            yield Finding("channels", "bad", f"{module} is missing for {name}", remedy)
-        else:
-            yield Finding("channels", "ok", f"{name}, as {channel}")
+    for bot in settings.telegram_token:
+        base = (settings.telegram_api_base or _TELEGRAM).rstrip("/")
+        request = urllib.request.Request(f"{base}/bot{bot.token.get_secret_value()}/getMe")  # noqa: S310 (a checked setting)
+        yield _channel(f"Telegram, as {bot.channel}", "aiogram", "telegram", ask and request)
+    if settings.discord_token is not None:
+        base = (settings.discord_api_base or _DISCORD).rstrip("/")
+        secret = settings.discord_token.get_secret_value()
+        request = urllib.request.Request(  # noqa: S310 (a checked setting)
+            f"{base}/users/@me",
+            headers={"Authorization": f"Bot {secret}", "User-Agent": "DiscordBot (tapebot, 0)"},
+        )
+        yield _channel("Discord", "discord", "discord", ask and request)
     yield _access(settings)
+
+
+def _channel(name: str, module: str, extra: str, request: urllib.request.Request | bool) -> Finding:
+    if importlib.util.find_spec(module) is None:
+        remedy = f"Install it: pip install 'tapebot[{extra}]'"
+        return Finding("channels", "bad", f"{module} is missing for {name}", remedy)
+    if isinstance(request, bool):
+        return Finding(
+            "channels", "ok", f"{name} (`doctor --probe` asks whether the token is good)"
+        )
+    # Errors of the call are not shown: they may hold the address, and that the token.
+    try:
+        with urllib.request.urlopen(request, timeout=_SECONDS) as answer:  # noqa: S310 (as above)
+            told = json.load(answer)
+    except urllib.error.HTTPError as error:
+        if error.code in (401, 404):
+            remedy = "Put the right one into the settings: @BotFather or the portal shows it."
+            return Finding("channels", "bad", f"{name} does not know the token", remedy)
+        return Finding("channels", "warn", f"{name} answered {error.code}", "Try again later.")
+    except (OSError, ValueError, http.client.HTTPException):
+        remedy = "Look at the network, and at the address if one is set."
+        return Finding("channels", "warn", f"{name} cannot be reached", remedy)
+    person = told.get("result", told) if isinstance(told, dict) else {}
+    who = person.get("username") if isinstance(person, dict) else None
+    return Finding("channels", "ok", f"{name}: @{who or '?'} is known there")
 
 
 def _access(settings: Settings) -> Finding:
@@ -38,9 +77,12 @@ def _access(settings: Settings) -> Finding:
         roster = read_roster(settings.home / FILE)
     except SettingsError as error:
         return Finding("access", "bad", str(error))
-    if not has_owner(roster, Named(frozenset(settings.owners), frozenset(settings.allow))):
+    named = Named(frozenset(settings.owners), frozenset(settings.allow))
+    if not has_owner(roster, named):
         remedy = "Start it and send it the claim code that it prints, or set TAPEBOT_OWNERS."
         return Finding("access", "warn", "nobody owns the bot yet: it answers nobody", remedy)
-    owners = sum(one.role == "owner" for one in roster.people) + len(settings.owners)
-    members = len(roster.people) + len(roster.chats) + len(settings.allow)
-    return Finding("access", "ok", f"{owners} named as owners, {members} people and chats in all")
+    owners = named.owners | {one.place for one in roster.people if one.role == "owner"}
+    others = named.allow | {one.place for one in roster.people}
+    others |= {one.place for one in roster.chats}
+    counted = f"{len(owners)} owner{'s' * (len(owners) != 1)}"
+    return Finding("access", "ok", f"{counted}; people and chats in all: {len(owners | others)}")

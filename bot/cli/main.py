@@ -50,7 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     commands.add_parser("run", help="talk here, or run the bot (the default)")
     doctor = commands.add_parser("doctor", help="check settings, folders, model and channels")
-    doctor.add_argument("--probe", action="store_true", help="also make one tiny model call")
+    doctor.add_argument("--probe", action="store_true", help="also ask the model and the platforms")
     pair = commands.add_parser("pair", help="show who may use the bot, or let somebody in")
     pair.add_argument("code", nargs="?", help="the code that the bot gave them")
     tape = commands.add_parser("tape", help="look at tapes").add_subparsers(

@@ -34,6 +34,12 @@ def pair(settings: Settings, code: str | None) -> int:
     """
     reply = anyio.run(_pair, settings, code)
     text = printable(str(reply.get("text", ""))) + "\n"
+    if reply.get("ok") is True and sys.stdout.isatty():
+        from rich.console import Console
+        from rich.markdown import Markdown
+
+        Console().print(Markdown(text))
+        return 0
     if reply.get("ok") is True:
         sys.stdout.write(text)
         return 0

@@ -81,7 +81,9 @@ async def _add(text: str, context: CommandContext) -> CommandReply:
 async def _undo(looked_at: str, context: CommandContext) -> CommandReply:
     if looked_at.isdecimal() and looked_at != str(context.zone.read().version):
         return CommandReply(
-            "Memory has changed since; nothing was undone. `/memory undo` goes back from how it is now."
+            "Memory has changed since; nothing was undone. `/memory undo` goes back from how it is "
+            "now.",
+            in_place=False,
         )
     earlier = await _earlier_version(context)
     if earlier is None:
@@ -126,10 +128,14 @@ async def _export(_: str, context: CommandContext) -> CommandReply:
 async def _clear(arguments: str, context: CommandContext) -> CommandReply:
     word, _, looked_at = arguments.lower().partition(" ")
     version = context.zone.read().version
+    snapshot = context.zone.read()
+    if not snapshot.long_term and not snapshot.dailies:
+        return CommandReply("There is nothing to clear.", in_place=False)
     if word != "yes":
-        size = len(context.zone.read().long_term.splitlines())
+        size = len(snapshot.long_term.splitlines())
         return CommandReply(
-            f"This clears all {size} lines of long-term memory and the daily notes of this chat. "
+            f"This clears long-term memory ({size} line{'s' * (size != 1)}) and the daily notes of "
+            "this chat. "
             "To go on, send `/memory clear yes`.",
             buttons=(
                 Button("Clear it", f"/memory clear yes {version}"),
@@ -139,7 +145,8 @@ async def _clear(arguments: str, context: CommandContext) -> CommandReply:
     if looked_at and looked_at != str(version):
         return CommandReply(
             "Memory has changed since you were asked; nothing was cleared. "
-            "Look at it with `/memory` first."
+            "Look at it with `/memory` first.",
+            in_place=False,
         )
     path = await context.zone.export(context.exports)
     return CommandReply(

@@ -30,12 +30,14 @@ class CommandReply:
         change: An edit of the memory zone.
         notes: Entries written along with the change.
         buttons: Shown below it where the platform has buttons.
+        in_place: It takes the place of the message whose button was pressed.
     """
 
     text: str | Callable[[MemorySnapshot], str]
     change: Edit | None = None
     notes: Sequence[TapeEntry] = ()
     buttons: tuple[Button, ...] = ()
+    in_place: bool = True
 
     def render(self, snapshot: MemorySnapshot) -> str:
         """Return the text."""

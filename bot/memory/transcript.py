@@ -12,6 +12,9 @@ from bot.memory.attachments import describe
 from bot.memory.escaping import escape_speech, quote_block
 from bot.tape.entries import TapeEntry
 
+CORRECTION = "(corrects an earlier message)"
+"""Stands before a message that was edited after it had been answered."""
+
 _LONGEST = 4_000
 _EXCERPT = 300
 _MARKS = re.compile(r"[\[\]()<>:\x00-\x1f]")
@@ -99,7 +102,7 @@ def said(entry: TapeEntry) -> str:
     """Return a message's text; of an edit that came after the answer it is said that it is one."""
     text = str(entry.payload.get("content", ""))
     if entry.meta.get("edits") is not None and entry.meta.get("overheard") is True:
-        return f"(corrects an earlier message) {text}"
+        return f"{CORRECTION} {text}"
     return text
 
 

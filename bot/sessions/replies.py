@@ -77,20 +77,11 @@ class Replies:
         delivery: Delivery,
         parsed: ParsedCommand,
         reply: CommandReply,
-        *,
-        in_place: bool = True,
     ) -> None:
-        """Put command, change and reply on the tape, and send the reply.
-
-        Args:
-            delivery: What is answered.
-            parsed: The command that it is.
-            reply: The answer.
-            in_place: It takes the place of the message whose button was pressed.
-        """
+        """Put command, change and reply on the tape, and send the reply."""
         turn = new_id("turn")
         inbound = delivery.inbound
-        replaces = inbound.pressed if in_place else None
+        replaces = inbound.pressed if reply.in_place else None
         heard = command_entry(inbound, parsed, self._timezone)
         await self._zone.edit(
             reply.change,

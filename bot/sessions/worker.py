@@ -259,7 +259,7 @@ class SessionWorker:
         elif parsed is None:
             await self._hear(delivery)
         elif (why := self._replies.refusal(delivery, parsed)) is not None:
-            await self._replies.reply(delivery, parsed, CommandReply(why), in_place=False)
+            await self._replies.reply(delivery, parsed, CommandReply(why, in_place=False))
         elif (command := self._commands.get(parsed.name)) is None or command.anytime:
             await self._replies.run(delivery, parsed)
         else:

@@ -126,7 +126,8 @@ class Settings(BaseSettings):
         None, description="Address of another server that speaks Discord's REST API."
     )
     discord_gateway_url: Annotated[str, AfterValidator(gateway_address)] | None = Field(
-        None, description="Address of another gateway; unset: as the REST API names it."
+        None,
+        description="Address of another gateway; unset: Discord's, whatever the API's address is.",
     )
     owners: Annotated[tuple[Place, ...], NoDecode] = Field(
         (), description="People who own the bot, such as telegram:42, separated by commas."

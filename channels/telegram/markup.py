@@ -23,6 +23,7 @@ _LINE_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 _DEFINITION = re.compile(r"\[((?:[^\]\\]|\\.)+)\]:")
 # A link of Telegram's own opens a person, a bot or a setting at one touch.
 _SPECIAL = re.compile(rf"{SPOILER.pattern}|(?:tg|ton|tonsite)://\S+", re.IGNORECASE)
+_COMMAND = re.compile(r"/[a-z][a-z0-9_]{0,31}")
 _RULE = "———"
 
 
@@ -74,6 +75,9 @@ class _Reader:
             self._end(value, where)
         elif kind == "Text":
             self._text(value)
+        elif kind == "Code" and _COMMAND.fullmatch(value):
+            # Plain, Telegram makes it a command that a tap sends.
+            self._write(value)
         elif kind == "Code":
             self._inline_code(value)
         elif kind in ("InlineHtml", "Html"):

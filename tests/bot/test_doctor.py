@@ -12,6 +12,7 @@ import pytest
 from bot.cli.doctor import Finding, examine, exit_code, report
 from bot.errors import ModelAuthError, SettingsError
 from bot.settings import PREFIX, load_settings
+from bot.testing.telegram_server import TelegramServer
 
 HOLDER = r"""
 import sys
@@ -223,3 +224,24 @@ def test_the_report_shows_each_finding_its_remedy_and_the_verdict():
     assert lines[-1] == "1 bad, 1 warning."
     assert (exit_code(findings), exit_code(findings[:2])) == (1, 0)
     assert report(findings[:1]).endswith("Nothing bad, no warnings.")
+
+
+async def test_a_platform_is_asked_about_its_token_only_when_probed(tmp_path, monkeypatch):
+    async with TelegramServer() as telegram:
+        good = {"home": tmp_path, "telegram_api_base": telegram.url}
+        settings = load_settings(**good, telegram_token=telegram.token)
+        texts = [each.text for each in await examine(settings)]
+        assert not telegram.books.calls
+
+        async def answer() -> str:
+            return "ready"
+
+        found = {each.text: each.level for each in await examine(settings, probe=answer)}
+        assert found["Telegram, as telegram: @tape_bot is known there"] == "ok"
+        wrong = load_settings(**good, telegram_token="123456789:AAwrongwrongwrongwrongwrongwr")
+        found = {each.text: each.level for each in await examine(wrong, probe=answer)}
+        assert found["Telegram, as telegram does not know the token"] == "bad"
+        assert "wrongwrong" not in str(found)
+    assert any("doctor --probe" in text for text in texts)
+    found = {each.text: each.level for each in await examine(settings, probe=answer)}
+    assert found["Telegram, as telegram cannot be reached"] == "warn"

@@ -245,3 +245,9 @@ def test_no_answer_holds_up_the_others(source: str):
     begun = time.perf_counter()
     render(source)
     assert time.perf_counter() - begun < 0.5
+
+
+def test_a_command_alone_can_be_tapped_and_one_with_words_is_code():
+    (piece,) = render("See `/help`, or send `/memory clear yes`.")
+    assert piece.text == "See /help, or send /memory clear yes."
+    assert [(one.type, one.offset) for one in piece.entities] == [("code", 19)]

@@ -90,8 +90,7 @@ def _replies(files: Iterable[ShownFile]) -> Iterable[str]:
             # That it was not seen is said by the turn, for any model that does not see.
             yield "Tell me in words what is in the picture, and I will note that."
         elif file.kind == "voice message":
-            why = f" ({file.note})" if file.note else ""
-            yield f"I could not listen to your voice message{why}. Please write to me instead."
+            yield "Please write to me what you said."
         else:
             why = f": {file.note}" if file.note else ""
             yield f"I have no words of {file.name}{why}."

@@ -19,6 +19,7 @@ from bot.llm.offline.files import FILE, ShownFile, files_of, without_files
 from bot.llm.offline.grammar import USER
 from bot.llm.wire import part_text
 
+_CORRECTION = "(corrects an earlier message)"
 _HEADER = re.compile(r"\[(?P<date>\d{4}-\d\d-\d\d) (?P<time>\d\d:\d\d), (?P<who>[^\n]{1,200}?)\] ")
 _MEMBER = re.compile(r".+ \([^()\s]+\)")
 _PASSAGE = re.compile(
@@ -165,7 +166,8 @@ def said(content: str, at: int = 0) -> Said:
     header = _HEADER.match(own)
     if header is None:
         return Said(own.strip(), at=at, files=files)
-    own = own[header.end() :].strip()
+    # A correction is a newer statement like any other.
+    own = own[header.end() :].strip().removeprefix(_CORRECTION).strip()
     return Said(own, header["who"].strip(), header["date"], header["time"], at, files)
 
 

@@ -176,6 +176,17 @@ async def test_there_is_no_claim_where_the_settings_name_an_owner(tmp_path):
         assert door.claim_code is None
 
 
+async def test_each_platform_has_an_owner_of_its_own_to_be_claimed(tmp_path):
+    async with opened(tmp_path, owners=()) as door:
+        code = door.claim_code_for("telegram")
+        assert await door.admit(private(f"/claim {code}")) == Verdict(None, OWNED)
+        assert door.claim_code_for("telegram") is None
+        assert door.claim_code_for("discord") == code
+        other = private(f"/claim {code}", channel="discord")
+        assert await door.admit(other) == Verdict(None, OWNED)
+        assert door.claim_code_for("discord") is None
+
+
 async def test_every_run_has_a_claim_code_of_its_own(tmp_path):
     codes = []
     for _ in range(2):

@@ -196,3 +196,11 @@ async def test_the_offline_responder_is_honest_about_a_photo(tmp_path):
         assert "Tell me in words what is in the picture" in await host.channel.answer_to(sent)
         sent = await host.channel.send("My sister Eva lives in Oslo.", attachments=(photo,))
         assert "Eva" in await host.channel.answer_to(sent)
+
+
+async def test_a_voice_message_that_could_not_be_heard_is_said_to_be_so(tmp_path):
+    why = "no transcription model is set (TAPEBOT_TRANSCRIPTION_MODEL)"
+    voice = Attachment("voice", "voice", "audio/ogg", 3, blob="b1", note=why)
+    async with session_host(tmp_path, ScriptedModel([says("Nice to hear you.")])) as host:
+        sent = await host.channel.send("", attachments=(voice,))
+        assert f"could not listen to your voice message: {why}" in await host.channel.answer_to(sent)

@@ -69,7 +69,7 @@ async def test_a_file_alone_gets_an_honest_word():
     assert "Tell me in words what is in the picture" in await reply(entry("", PHOTO))
     assert "I note nothing about you from it" in await reply(entry("", LEASE))
     unheard = {"kind": "voice", "name": "voice", "note": "no transcription model is set"}
-    assert "could not listen to your voice message (no tr" in await reply(entry("", unheard))
+    assert "write to me what you said" in await reply(entry("", unheard))
 
 
 def test_nothing_is_learned_from_a_document_at_a_consolidation():

@@ -32,6 +32,7 @@ async def test_a_stale_button_clears_nothing(tmp_path):
 
 async def test_buttons_and_what_they_replace_survive_a_restart(tmp_path):
     async with session_host(tmp_path, ScriptedModel()) as host:
+        await host.channel.ask("/memory add I like tea")
         host.channel.reports = False
         asked = await host.channel.send("/memory clear", pressed="out-9")
         await host.channel.answer_to(asked)

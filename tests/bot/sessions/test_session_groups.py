@@ -8,6 +8,7 @@ import pytest
 from bot.bus import Attachment, Sender, SessionFull
 from bot.errors import ModelRejected
 from bot.llm.base import CapabilityProfile
+from bot.llm.offline.model import OfflineModel
 from bot.memory.fold import SESSION_MARK
 from bot.memory.load import load_fold
 from bot.memory.window import TURN_END
@@ -113,6 +114,7 @@ async def test_in_a_group_no_model_clears_memory_for_a_member(tmp_path, role, cl
 
 async def test_a_member_may_clear_what_is_their_own(tmp_path):
     async with session_host(tmp_path, ScriptedModel()) as host:
+        await host.channel.ask("/memory add I like tea")
         inbound = await host.channel.send("/memory clear yes", role="member")
         assert "is cleared" in await host.channel.answer_to(inbound)
 
@@ -384,3 +386,15 @@ async def test_a_picture_that_a_provider_refuses_silences_no_session(tmp_path):
         assert await host.channel.answer_to(sent) == "I cannot open it"
         assert await host.channel.ask("hm") == "I cannot open it"
     assert len(model.requests) == 3
+
+
+async def test_the_offline_responder_goes_by_a_correction(tmp_path):
+    async with session_host(tmp_path, OfflineModel()) as host:
+        first = await host.channel.send("My favourite colour is red.")
+        await host.channel.answer_to(first)
+        await host.channel.send("My favourite colour is blue.", edits=first.id, message_id="m1.e1")
+        await settled(host)
+        answer = await host.channel.ask("What is my favourite colour?")
+        assert answer.splitlines()[0].startswith("Noted") or "blue" in answer.splitlines()[0]
+        assert "blue" in await host.channel.ask("What is my favourite colour?")
+        assert "corrects an earlier" not in answer

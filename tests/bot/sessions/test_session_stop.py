@@ -32,7 +32,9 @@ async def test_stop_keeps_what_was_said_and_tells_the_user(tmp_path):
         story = await host.channel.send("tell a story")
         await held.entered.wait()
         await host.channel.until(lambda: bool(host.channel.partials))
-        assert await host.channel.ask("/stop") == "Stopped."
+        # What the person has read already stays before their eyes.
+        stopped = await host.channel.ask("/stop")
+        assert stopped == "It was a dark and …\n\n_Stopped._"
         await host.channel.ask("go on")
         end = (await host.events(TURN_END))[0]
         assert end.data["status"] == "stopped"
