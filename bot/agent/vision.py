@@ -78,7 +78,7 @@ async def with_images(
     found = [
         _Image(entry, place, file)
         for entry in entries
-        if entry.id in rendered
+        if "attachments" in entry.meta and entry.id in rendered
         for place, file in enumerate(attachments(entry.meta))
         if file.visible
     ]

@@ -32,6 +32,7 @@ MOST_OVERHEARD = 200
 
 _SPOKEN = frozenset({"message", "tool_call", "tool_result"})
 _GAP = 32
+_NEAR = 512
 
 
 def entry_tokens(entry: TapeEntry) -> int:
@@ -185,12 +186,12 @@ class WindowFold:
         return found
 
     def sent_as(self, inbound: Iterable[str]) -> list[TapeEntry]:
-        """Return the messages in view that have these platform ids, or stand in their places."""
+        """Return the newest messages in view that have these platform ids, or edit such."""
         wanted = set(inbound)
         return [
             entry
-            for entry in self.spoken()
-            if {entry.meta.get("inbound"), entry.meta.get("edits")} & wanted
+            for entry in self.spoken(self.entries[-_NEAR:])
+            if entry.meta.get("inbound") in wanted or entry.meta.get("edits") in wanted
         ]
 
     def joined_since(self, first: int) -> list[TapeEntry]:
