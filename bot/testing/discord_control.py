@@ -24,7 +24,7 @@ _ACTIONS = frozenset(
 )
 _FAULTS = frozenset(
     "drop reconnect invalidate mute_heartbeats refuse_gateway down flood limit_all real_limits "
-    "limit_once fail lose hang_up slow heal".split()
+    "sessions limit_once fail lose hang_up slow heal".split()
 )
 
 

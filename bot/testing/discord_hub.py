@@ -39,6 +39,8 @@ class Hub:
         nonce_window: Seconds in which a nonce with ``enforce_nonce`` makes no second message.
         interaction_deadline: Seconds in which an interaction must be acknowledged.
         interaction_life: Seconds in which its token is good; Discord's are 15 minutes.
+        sessions_left: How many sessions may still be begun today, as ``/gateway/bot`` tells.
+        sessions_after: Milliseconds until there are new ones.
         announce_directs: Whether CHANNEL_CREATE is sent for direct conversations; Discord stopped
             that with version 8.
     """
@@ -51,6 +53,8 @@ class Hub:
     nonce_window: float = 180.0
     interaction_deadline: float = 3.0
     interaction_life: float = 900.0
+    sessions_left: int = 999
+    sessions_after: int = 0
     announce_directs: bool = False
 
     def json(self, message: Message) -> dict[str, Any]:

@@ -47,6 +47,10 @@ class Mischief:
         self._hub.gateway.faults.refused_until = time.monotonic() + seconds
         self._hub.gateway.faults.refusals = times
 
+    def sessions(self, left: int, reset_after: float = 0.0) -> None:
+        """Tell how many sessions may still be begun today, and in how many seconds there are more."""
+        self._hub.sessions_left, self._hub.sessions_after = left, int(reset_after * 1000)
+
     def down(self, seconds: float) -> None:
         """Be away: connections break, new ones and all calls are broken for some seconds."""
         self._hub.faults.add("break", until=time.monotonic() + seconds, times=math.inf)
@@ -112,6 +116,7 @@ class Mischief:
         self.limit_all(1000)
         self.mute_heartbeats(muted=False)
         self.refuse_gateway()
+        self.sessions(999)
 
     @property
     def planned(self) -> list[Fault]:

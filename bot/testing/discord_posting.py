@@ -13,7 +13,7 @@ from typing import Any
 
 from bot.testing.discord_books import LOADING, Message, Shown, Upload
 from bot.testing.discord_rules import fault_in_components, fault_in_embeds
-from bot.testing.discord_world import SEND_MESSAGES, Channel, World
+from bot.testing.discord_world import READ_MESSAGE_HISTORY, SEND_MESSAGES, Channel, World
 
 MAX_CONTENT = 2000
 MAX_FILE = 10 * 1024 * 1024
@@ -134,9 +134,13 @@ def write(world: World, channel: Channel, author: int, draft: Draft, **more: Any
         more: Further fields of ``Message``.
 
     Raises:
-        ApiError: The message that it replies to is unknown.
+        ApiError: The message that it replies to is unknown, or the bot may not read it (160002).
     """
     body = draft.body
+    unreadable = author == world.bot.id and world.parent(channel).denied & READ_MESSAGE_HISTORY
+    if unreadable and body.get("message_reference"):
+        text = "Cannot reply without permission to read message history"
+        raise ApiError(403, 160002, text)
     target = _target(world, channel, body.get("message_reference"))
     allowed = body.get("allowed_mentions")
     message = Message(

@@ -12,7 +12,7 @@ from bot.testing.discord_books import EPHEMERAL, Message
 from bot.testing.discord_hub import Hub
 from bot.testing.discord_posting import ApiError, check_place, invalid, rewrite, write
 from bot.testing.discord_rest import NO_CONTENT, Arrival, Door
-from bot.testing.discord_rules import fault_in_command
+from bot.testing.discord_rules import fault_in_command, fault_in_overwrite
 from bot.testing.discord_shapes import (
     application_json,
     channel_json,
@@ -22,7 +22,7 @@ from bot.testing.discord_shapes import (
     user_json,
     without_content,
 )
-from bot.testing.discord_world import Channel, Guild
+from bot.testing.discord_world import READ_MESSAGE_HISTORY, Channel, Guild
 
 _MESSAGES = "/channels/{channel}/messages"
 _MESSAGE = _MESSAGES + "/{message}"
@@ -112,7 +112,8 @@ class Routes:
         return shape if allowed or readable(self.world, message) else without_content(shape)
 
     async def _gateway(self, _call: Arrival) -> Any:
-        start = {"total": 1000, "remaining": 999, "reset_after": 0, "max_concurrency": 1}
+        left, wait = self.hub.sessions_left, self.hub.sessions_after
+        start = {"total": 1000, "remaining": left, "reset_after": wait, "max_concurrency": 1}
         return {"url": self.hub.gateway.address, "shards": 1, "session_start_limit": start}
 
     async def _me(self, _call: Arrival) -> Any:
@@ -168,6 +169,8 @@ class Routes:
         if not 1 <= limit <= 100:
             raise invalid("limit", "NUMBER_TYPE_MAX", "int value should be between 1 and 100.")
         found = self.world.standing(channel.id)
+        if self.world.parent(channel).denied & READ_MESSAGE_HISTORY:
+            return []
         if "before" in query:
             found = [each for each in found if each.id < int(query["before"])][-limit:]
         elif "after" in query:
@@ -277,6 +280,9 @@ class Routes:
         wanted = call.body or []
         if len(wanted) > _MAX_COMMANDS:
             raise ApiError(400, 30032, "Maximum number of application commands reached (100).")
+        standing = self.world.books.commands.get(self._scope(call), [])
+        if wrong := fault_in_overwrite(standing, wanted):
+            raise ApiError(400, 50240, wrong)
         kept = [self._complete(call, command) for command in wanted]
         self.world.books.commands[self._scope(call)] = kept
         return kept

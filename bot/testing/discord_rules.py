@@ -11,6 +11,7 @@ _MAX_ROWS, _MAX_ROWS_V2 = 5, 40
 _MAX_BUTTONS, _MAX_CUSTOM_ID, _MAX_LABEL = 5, 100, 80
 _MAX_CHOICES, _MAX_CHOICE = 25, 100
 _BUTTON, _ROW = 2, 1
+_ENTRY_POINT = 4
 _NAME = re.compile(r"[-_'\w]{1,32}")
 _COUNTED = ("title", "description")
 
@@ -62,6 +63,15 @@ def fault_in_choices(choices: list[Any]) -> str | None:
         if not 1 <= len(choice["name"]) <= _MAX_CHOICE or len(str(choice["value"])) > _MAX_CHOICE:
             return "Must be between 1 and 100 in length."
     return None
+
+
+def fault_in_overwrite(standing: Iterable[Any], wanted: Iterable[Any]) -> str | None:
+    """Say what Discord would refuse in putting some commands in the place of others."""
+    before, after = (
+        {each["name"] for each in some if each.get("type") == _ENTRY_POINT}
+        for some in (standing, wanted)
+    )
+    return "You cannot remove this app's Entry Point command" if before - after else None
 
 
 def fault_in_command(command: Mapping[str, Any]) -> str | None:

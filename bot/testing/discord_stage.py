@@ -8,7 +8,16 @@ from bot.testing import discord_gateway as intents
 from bot.testing.discord_books import Books
 from bot.testing.discord_hub import Hub
 from bot.testing.discord_shapes import member_json
-from bot.testing.discord_world import SEND_MESSAGES, TEXT, VIEW_CHANNEL, Channel, Guild, User, World
+from bot.testing.discord_world import (
+    READ_MESSAGE_HISTORY,
+    SEND_MESSAGES,
+    TEXT,
+    VIEW_CHANNEL,
+    Channel,
+    Guild,
+    User,
+    World,
+)
 
 
 class Stage:
@@ -98,10 +107,13 @@ class Stage:
         channel.archived, channel.locked = True, locked
         self.hub.tell_channel("THREAD_UPDATE", channel)
 
-    def deny(self, channel: int, *, view: bool = False, send: bool = False) -> None:
+    def deny(
+        self, channel: int, *, view: bool = False, send: bool = False, history: bool = False
+    ) -> None:
         """Take permissions from the bot; call it without any to give all back."""
         place = self.world.channels[channel]
         place.denied = (VIEW_CHANNEL if view else 0) | (SEND_MESSAGES if send else 0)
+        place.denied |= READ_MESSAGE_HISTORY if history else 0
         self.hub.tell_channel("CHANNEL_UPDATE", place)
 
     def block(self, user: int, *, blocked: bool = True) -> None:

@@ -9,7 +9,7 @@ from bot.testing.discord_books import Books, Message
 
 TEXT, DM, ANNOUNCEMENT_THREAD, PUBLIC_THREAD, PRIVATE_THREAD = 0, 1, 10, 11, 12
 """Channel types."""
-VIEW_CHANNEL, SEND_MESSAGES = 1 << 10, 1 << 11
+VIEW_CHANNEL, SEND_MESSAGES, READ_MESSAGE_HISTORY = 1 << 10, 1 << 11, 1 << 16
 """Permissions."""
 
 _EPOCH_MS = 1_420_070_400_000

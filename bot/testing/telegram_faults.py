@@ -17,7 +17,7 @@ import anyio
 from bot.testing.telegram_books import Json
 from bot.testing.telegram_rules import Refused
 
-Kind = Literal["refuse", "html", "hang_up", "lost", "slow", "garbage"]
+Kind = Literal["refuse", "html", "hang_up", "lost", "slow", "garbage", "odd"]
 FOR_EVER = 1_000_000_000
 _SHOWING = ("sendMessage", "editMessageText", "editMessageReplyMarkup")
 
@@ -29,7 +29,8 @@ class Fault:
     Attributes:
         kind: ``refuse`` (an API error), ``html`` (a proxy's page), ``hang_up`` (the connection
             breaks before anything was done), ``lost`` (it breaks after), ``slow`` (seconds or the
-            gate pass first, then all is well), ``garbage`` (done, but the JSON is cut off).
+            gate pass first, then all is well), ``garbage`` (done, but the JSON is cut off),
+            ``odd`` (done, but the answer holds what no client knows yet).
         method: Only this one.
         chat: Only in this chat.
         text: Only where the text contains this.
@@ -174,6 +175,10 @@ class Faults:
     def garbage(self, *, method: str | None = None, times: int = 1) -> Fault:
         """Carry the call out, then answer with JSON that is cut off."""
         return self.add(Fault("garbage", method=method, times=times))
+
+    def odd(self, *, method: str | None = "sendMessage", times: int = 1) -> Fault:
+        """Carry the call out, then answer with what no client knows yet; a message keeps its id."""
+        return self.add(Fault("odd", method=method, times=times))
 
     def slow(
         self,

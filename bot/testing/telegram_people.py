@@ -116,7 +116,7 @@ class TelegramPeople:
             move(self.world, room, bot, status, room.chat.user.as_json())
 
     def migrate(self, chat: Chat | int, new: int) -> Chat:
-        """Turn an old group into a supergroup with another id; bots are told."""
+        """Turn an old group into a supergroup with another id; bots are told in both."""
         room = self._room(chat)
         fresh = self.group(new, room.chat.title or "")
         self._room(fresh).away = dict(room.away)
@@ -124,6 +124,9 @@ class TelegramPeople:
         head = self.world.base(room, sender, None) | {"migrate_to_chat_id": new}
         self._put(room, head, sender.id)
         room.moved_to = new
+        inside = self._room(fresh)
+        head = self.world.base(inside, sender, None) | {"migrate_from_chat_id": room.chat.id}
+        self._put(inside, head, sender.id)
         return fresh
 
     def revoke(self, token: str, *, revoked: bool = True) -> None:

@@ -14,6 +14,8 @@ from bot.testing.telegram_books import Action, Draft, Json, Shown, Version
 from bot.testing.telegram_rules import Params, bad
 from bot.testing.telegram_world import Bot, Room, World
 
+_GENERAL = 1
+
 
 def _topic(room: Room, params: Params) -> int | None:
     topic = params.integer("message_thread_id")
@@ -193,7 +195,10 @@ def chat_action(world: World, bot: Bot, params: Params) -> bool:
     room = world.room_for(bot, params.text("chat_id"))
     if params.text("action") not in rules.ACTIONS:
         raise bad("wrong parameter action in request")
-    topic = _topic(room, params)
+    # Here, and for no message, the General topic of a forum has a number.
+    forum = room.chat.forum and room.chat.type == "supergroup"
+    general = forum and params.integer("message_thread_id") == _GENERAL
+    topic = _GENERAL if general else _topic(room, params)
     fact = Action(bot.user.id, room.chat.id, topic, params.text("action"), time.monotonic())
     world.books.actions.append(fact)
     world.books.note("action", fact)

@@ -1,0 +1,229 @@
+"""What must hold of tapes and platforms, whatever was killed when.
+
+Rule 1: a message of a person's is in exactly one ``turn.end``, and its answer stands where it was said.
+Rule 2: a message of the bot's that no final receipt names is a stray. It may be there only if its
+    sender was killed before the receipt was durable, and only where the platform cannot be asked what
+    it took: on Telegram.
+Rule 3: Discord tells of a command or a button once. One that is on no tape died with its process.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kill_checks import check_lines, check_tape, read_tape
+from platform_kills import Death, Kills
+from platform_stage import TOKEN, Place, Stage, is_half
+from platform_talk import Said
+
+from bot.memory.transcript import recorded_at
+from bot.memory.turns import DELIVERY, TURN_RESUME
+from bot.memory.window import TURN_END
+from bot.tape.entries import TapeEntry
+from bot.tape.store import REPAIR
+
+WINDOW = 5.0
+"""The most seconds between a send that the server took and the kill that left it without receipt."""
+
+ON_THE_WIRE = 1.0
+"""The most seconds after a kill in which the server takes what was on its way."""
+
+
+@dataclass(frozen=True)
+class Turned:
+    """The end of a turn, and what became of its answer."""
+
+    inbound: tuple[str, ...]
+    status: str
+    shown: tuple[str, ...]
+    receipt_at: float
+
+
+@dataclass
+class Session:
+    """What a tape says.
+
+    Attributes:
+        place: Whose.
+        ends: Its turns.
+        heard: Platform ids of what is on it.
+        counts: What kills and recovery left on it.
+    """
+
+    place: Place
+    ends: list[Turned] = field(default_factory=list)
+    heard: set[str] = field(default_factory=set)
+    counts: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def settled(self) -> set[str]:
+        """Platform ids of what a turn has ended for."""
+        return {one for end in self.ends for one in end.inbound}
+
+    @property
+    def receipted(self) -> set[str]:
+        """The bot's messages that final receipts name."""
+        return {one for end in self.ends for one in end.shown}
+
+
+@dataclass(frozen=True)
+class Stray:
+    """A standing message of the bot's that no receipt names."""
+
+    place: Place
+    number: str
+    text: str
+    sent_at: float
+
+    @property
+    def half(self) -> bool:
+        """Whether it is the beginning of an answer."""
+        return is_half(self.text)
+
+
+@dataclass
+class Books:
+    """What everybody has to say, closed.
+
+    Attributes:
+        stage: What the platforms show.
+        deaths: The kills.
+        said: What people did.
+        sessions: What the tapes say.
+        strays: What is on the screens without a receipt.
+        lost: Interactions that died with their process.
+    """
+
+    stage: Stage
+    deaths: list[Death]
+    said: list[Said]
+    sessions: list[Session] = field(default_factory=list)
+    strays: list[Stray] = field(default_factory=list)
+    lost: list[Said] = field(default_factory=list)
+
+    def death_of(self, stray: Stray) -> Death:
+        """Return the kill that left a stray: the nearest; its send may have been on the wire then."""
+        return min(self.deaths, key=lambda death: abs(death.at - stray.sent_at))
+
+    def strays_on(self, platform: str, *, half: bool) -> list[Stray]:
+        """Return what a platform shows once more than it should, or the beginning of alone."""
+        return [s for s in self.strays if s.place.platform == platform and s.half == half]
+
+
+async def close_books(kills: Kills) -> Books:
+    """Close the books once nothing is owed.
+
+    Raises:
+        AssertionError: Something was lost, or done twice, or shown where it does not belong.
+    """
+    home = kills.lives.home
+    check_lines(home)
+    books = Books(kills.stage, kills.deaths, kills.talk.said)
+    for place in kills.stage.places:
+        entries = await read_tape(home, place.session)
+        check_tape(entries)
+        session = _read(place, entries)
+        mine = [one for one in kills.talk.said if one.place is place]
+        _check_settled(session, mine, books)
+        _check_shown(session, mine, kills.stage)
+        books.sessions.append(session)
+        books.strays += _strays(session, kills.stage)
+    _check_lost(books)
+    _check_strays(books, kills.greeted_at)
+    _check_logs(home)
+    return books
+
+
+def _read(place: Place, entries: Iterable[TapeEntry]) -> Session:
+    session = Session(place)
+    receipts: dict[str, tuple[tuple[str, ...], float]] = {}
+    ends = []
+    for entry in entries:
+        if "inbound" in entry.meta:
+            session.heard.add(entry.meta["inbound"])
+        if entry.name == TURN_END:
+            ends.append(entry.data)
+        elif entry.name == DELIVERY and entry.data.get("final", True):
+            assert entry.data["delivered"], f"refused: {entry.data}"
+            assert entry.data["turn"] not in receipts, f"two receipts: {entry.data}"
+            receipts[entry.data["turn"]] = (tuple(entry.data["platform_ids"]), _moment(entry))
+        elif entry.name in (TURN_RESUME, REPAIR):
+            session.counts[entry.name] += 1
+    for end in ends:
+        shown, at = receipts.get(end["turn"], ((), 0.0))
+        session.ends.append(Turned(tuple(end["inbound"]), end["status"], shown, at))
+    return session
+
+
+def _moment(entry: TapeEntry) -> float:
+    """Return when an entry was recorded, by the clock of the servers' books."""
+    at = recorded_at(entry)
+    assert at is not None, entry
+    return at.timestamp() - (time.time() - time.monotonic())
+
+
+def _check_settled(session: Session, said: list[Said], books: Books) -> None:
+    for end in session.ends:
+        assert end.status in ("ok", "command"), f"{session.place.name}: {end}"
+    for one in said:
+        if one.kind == "edit":
+            # Discord tells of an edit once; afterwards its history has the new text.
+            known = one.place.platform == "discord" or one.id in session.heard
+            assert known, f"the edit was lost: {one}"
+        elif one.id not in session.settled:
+            assert one.interaction, f"lost: {one}"
+            books.lost.append(one)
+
+
+def _check_shown(session: Session, said: list[Said], stage: Stage) -> None:
+    """Each answer stands in its place and answers what it should; nothing of others is there."""
+    texts = stage.texts(session.place)
+    by_id = {one.id: one for one in said}
+    for end in session.ends:
+        assert end.shown, f"{session.place.name}: no receipt for {end}"
+        assert set(end.shown) <= texts.keys(), f"{session.place.name}: not there: {end}"
+        answer = "".join(texts[one] for one in end.shown)
+        for inbound in end.inbound:
+            assert inbound in by_id, f"{session.place.name}: answered, and not said: {inbound}"
+            token = by_id[inbound].token
+            assert token is None or token in answer, f"{by_id[inbound]} is not answered: {answer}"
+    mine = {one.token for one in said}
+    here = {token for text in texts.values() for token in TOKEN.findall(text)}
+    assert here <= mine, f"{session.place.name} shows what others asked: {here - mine}"
+    copies = Counter(
+        token for number in session.receipted for token in set(TOKEN.findall(texts[number]))
+    )
+    twice = [token for token, times in copies.items() if times > 1]
+    assert not twice, f"{session.place.name}: answered twice, with receipts: {twice}"
+
+
+def _strays(session: Session, stage: Stage) -> list[Stray]:
+    place = session.place
+    if place.platform == "telegram":
+        shown = [(str(m.id), m.text, m.versions[0].at) for m in stage.on_telegram(place)]
+    else:
+        shown = [(str(m.id), m.content, m.created) for m in stage.on_discord(place)]
+    return [Stray(place, *one) for one in shown if one[0] not in session.receipted]
+
+
+def _check_strays(books: Books, greeted_at: float) -> None:
+    for stray in books.strays:
+        assert stray.sent_at > greeted_at, f"nobody was killed yet, and this is a stray: {stray}"
+        gap = books.death_of(stray).at - stray.sent_at
+        assert -ON_THE_WIRE < gap < WINDOW, f"no kill {gap:.2f} s after this was shown: {stray}"
+
+
+def _check_lost(books: Books) -> None:
+    for one in books.lost:
+        after = [death.at - one.at for death in books.deaths if death.at >= one.at]
+        assert not one.heard or (after and min(after) < WINDOW), f"lost while it lived: {one}"
+
+
+def _check_logs(home: Path) -> None:
+    for path in (home / "logs").iterdir():
+        text = path.read_text()
+        assert "Traceback" not in text, text[text.index("Traceback") - 500 :][:4000]

@@ -1,0 +1,247 @@
+"""Kills a running tapebot between two platforms, again and again, and starts it anew.
+
+A kill comes at a system call of tapebot's own that changes a file, or at a fact in the servers' books
+before the server has answered for it, or a moment after one.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import anyio
+from kill_checks import read_tape
+from platform_lives import KILLED, SECONDS, Life, Lives
+from platform_stage import Stage, is_half, now
+from platform_talk import Talk
+
+from bot.memory.turns import TurnFold
+from bot.memory.window import TURN_END
+
+_LOOK_SECONDS = 0.1
+_MOST_UNSETTLED = 3  # a turn that was cut off four times is given up, with an apology
+
+
+@dataclass(frozen=True)
+class Plan:
+    """When to kill.
+
+    Attributes:
+        moment: Its name in the table; ``start`` comes before anybody says something new.
+        fact: The kind of fact in the books that it waits for; empty for none.
+        times: Which of them, counted from when all was said.
+        delay: Seconds after it; 0 is before the server has answered.
+        calls: At this system call that changes a file, counted from the start, or from when nothing
+            was owed any more.
+        part: How much of it is done, if it is a write.
+        platform: Where people talk; None for anywhere.
+        slow: Let the model stand still after its first words.
+        after: Seconds after all was said, if it still lives.
+    """
+
+    moment: str
+    fact: str = ""
+    times: int = 1
+    delay: float = 0.0
+    calls: int = 0
+    part: float = 0.0
+    platform: str | None = None
+    slow: bool = False
+    after: float = 1.2
+
+
+@dataclass(frozen=True)
+class Death:
+    """A kill that was done.
+
+    Attributes:
+        moment: At which.
+        at: When, by the clock of the books.
+        met: The moment came; otherwise it was killed since nothing more was to come.
+    """
+
+    moment: str
+    at: float
+    met: bool
+
+
+class Facts:
+    """Counts what the servers' books tell, as it is told."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._posted = self._halves = self._looked = self._seen = 0
+
+    def count(self, fact: str) -> int:
+        """Return how many facts of a kind there are."""
+        telegram, discord = self._stage.telegram.books, self._stage.discord.books
+        match fact:
+            case "called":
+                return len(telegram.calls) + len(discord.calls)
+            case "handed":
+                return sum(bool(one.handed_at) for one in telegram.updates)
+            case "asked":
+                return self._stage.model.asked
+            case "shown":
+                return len(telegram.shown)
+            case "drafted":
+                return len(telegram.drafts)
+            case "acknowledged":
+                return sum(one.acknowledged is not None for one in discord.interactions.values())
+        self._look()
+        return {"posted": self._posted, "half": self._halves}[fact]
+
+    def _look(self) -> None:
+        messages, shown = self._stage.discord.books.messages, self._stage.telegram.books.shown
+        for message in islice(messages.values(), self._looked, None):
+            # A sign of thinking has no content.
+            mine = message.author_id == self._stage.discord.bot_id and bool(message.content)
+            self._posted += mine
+            self._halves += mine and is_half(message.content)
+        self._halves += sum(
+            is_half(one.versions[0].text) for one in islice(shown, self._seen, None)
+        )
+        self._looked, self._seen = len(messages), len(shown)
+
+
+class Kills:
+    """A tapebot that is killed and started again, and the people who talk to it.
+
+    Args:
+        stage: What it lives between.
+        folder: Holds everything that it keeps.
+        chance: Decides what is said and whether it may recover in peace.
+
+    Attributes:
+        lives: Its processes.
+        talk: What people said.
+        deaths: The kills.
+        greeted_at: When the life without a kill had ended.
+    """
+
+    def __init__(self, stage: Stage, folder: Path, chance: random.Random) -> None:
+        self.stage = stage
+        self.lives = Lives(stage, folder)
+        self.talk = Talk(stage, chance, self.lives.connected)
+        self.deaths: list[Death] = []
+        self.greeted_at = 0.0
+        self._chance = chance
+        self._facts = Facts(stage)
+        self._plan: Plan | None = None
+        self._due = 0
+        self._unsettled = 0
+        stage.listeners.append(self._look)
+
+    async def greet(self) -> None:
+        """Live once without a kill: whom a bot on Discord has never met, it does not hear of later."""
+        await self.lives.start()
+        await self.lives.until_connected()
+        self.talk.greet()
+        # Stopped while receipts are still on their way: a stop is no kill, and leaves no stray.
+        await self._settle()
+        await self.lives.stop()
+        self.greeted_at = now()
+
+    async def round(self, plan: Plan) -> None:
+        """Start, settle what is owed or not, let people talk, and kill."""
+        at_start = plan.moment == "start"
+        late = self._unsettled >= _MOST_UNSETTLED
+        if late and at_start:
+            await self.finish()
+        peace = not at_start and (late or self._chance.random() < 0.5)
+        life = await self.lives.start(plan.calls, plan.part, wait=peace)
+        if peace:
+            # What the screen shows may be a stream whose turn has not ended.
+            await (self._settle_on_tape() if late else self._settle())
+            if plan.calls:
+                self.lives.arm()
+        self._unsettled = 1 if late else self._unsettled + 1
+        if not at_start:
+            await self._provoke(plan)
+        await self._die(life, plan)
+        if self._chance.random() < 0.3:
+            self.talk.burst()
+
+    async def finish(self) -> None:
+        """Live until nothing is owed any more, and stop as a service manager stops it."""
+        await self.lives.start()
+        await self._settle_on_tape()
+        await self.lives.stop()
+
+    async def _settle_on_tape(self) -> None:
+        """Wait until nothing is owed any more."""
+        await self._settle()
+        with anyio.move_on_after(SECONDS):
+            while await self._owed():
+                # Receipts go to the disk, which tells nobody.
+                await anyio.sleep(_LOOK_SECONDS)
+        left = await self._owed()
+        assert not left, f"never done: {left}"
+
+    async def _owed(self) -> list[str]:
+        """Return what the tapes say is still to be done."""
+        left: list[str] = []
+        for place in self.stage.places:
+            fold, settled = TurnFold(), set[str]()
+            for entry in await read_tape(self.lives.home, place.session):
+                fold.apply(entry)
+                settled.update(entry.data["inbound"] if entry.name == TURN_END else ())
+            left += [f"open: {fold.open}"] if fold.open else []
+            left += [f"not delivered: {one}" for one in fold.undelivered.values()]
+            left += [
+                f"not settled: {one}"
+                for one in self.talk.said
+                if one.place is place and not one.interaction and one.kind != "edit"
+                if one.id not in settled
+            ]
+        return left
+
+    async def _settle(self) -> None:
+        """Wait until the platforms show an answer to everything."""
+        await self.lives.until_connected()
+        try:
+            await self.lives.until(lambda: not self.talk.unanswered(), "answers are missing")
+        except TimeoutError as error:
+            error.add_note(f"unanswered: {self.talk.unanswered()}")
+            raise
+
+    async def _provoke(self, plan: Plan) -> None:
+        """Let people talk, and let the kill come from then on."""
+        if plan.platform == "discord":
+            await self.lives.until_connected()
+        self.stage.model.slow = 1.0 if plan.slow else 0.2
+        if plan.fact:
+            self._plan, self._due = plan, self._facts.count(plan.fact) + plan.times
+        if plan.fact == "acknowledged":
+            self.talk.command()
+        self.talk.burst(plan.platform)
+
+    async def _die(self, life: Life, plan: Plan) -> None:
+        """Wait for the death that was planned, and bring it about if it does not come."""
+        with anyio.move_on_after(plan.after):
+            await self.stage.until(lambda: life.code is not None, SECONDS, "the planned death")
+        self._plan = None
+        self.lives.kill()
+        await self.lives.ended()
+        assert life.code == KILLED, f"it ended by itself: {life}: {self.lives.errors()}"
+        met = life.met if plan.fact else not plan.calls or life.killed_at is None
+        self.deaths.append(Death(plan.moment, life.killed_at or now(), met))
+
+    def _look(self) -> None:
+        """Kill if it is due; called before a server answers."""
+        plan = self._plan
+        if plan is None or self._facts.count(plan.fact) < self._due:
+            return
+        self._plan = None
+        self.lives.life.met = True
+        if plan.delay:
+            self.lives.tasks.start_soon(self._kill_later, self.lives.life, plan.delay)
+        else:
+            self.lives.kill()
+
+    async def _kill_later(self, life: Life, seconds: float) -> None:
+        await anyio.sleep(seconds)
+        if life is self.lives.life:
+            self.lives.kill()

@@ -1,0 +1,200 @@
+"""The lives of one tapebot: each is forked by ``platform_host.py``, and ends by a signal."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.abc
+from platform_stage import Place, Stage, now
+
+ROOT = Path(__file__).parents[2]
+HOST = Path(__file__).with_name("platform_host.py")
+SECONDS = 60.0
+"""The most that anything may take on a slow machine."""
+
+KILLED = -9
+
+
+@dataclass
+class Life:
+    """A running tapebot.
+
+    Attributes:
+        pid: Of its process, which leads a session of its own.
+        polls: How often Telegram had been asked for updates before.
+        ready: How often Discord's gateway had been made ready before.
+        met: It was killed by what the servers' books told.
+        killed_at: When it was sent the signal; None where it was not.
+        code: How it ended; None while that is not known.
+    """
+
+    pid: int
+    polls: int
+    ready: int
+    met: bool = False
+    killed_at: float | None = None
+    code: int | None = None
+
+
+class Lives:
+    """Starts and ends tapebot, one life after the other, within ``running``.
+
+    Args:
+        stage: What it lives between.
+        folder: Holds its home and what it writes to its standard streams.
+
+    Attributes:
+        tasks: Owns what runs beside it.
+    """
+
+    def __init__(self, stage: Stage, folder: Path) -> None:
+        self.home = folder / "home"
+        self.tasks: anyio.abc.TaskGroup
+        self._stage = stage
+        self._folder = folder
+        self._process: anyio.abc.Process
+        self._loaded = self._gone = False
+        self._life: Life | None = None
+
+    @property
+    def life(self) -> Life:
+        """The newest."""
+        assert self._life is not None, "nothing was started yet"
+        return self._life
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Have the process that forks within the block."""
+        kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+        own = {"PYTHONPATH": str(ROOT), "HOME": str(self._folder)}
+        self._process = await anyio.open_process(
+            [sys.executable, str(HOST)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=None,
+            env=kept | own | self._stage.settings(self.home),
+        )
+        async with self._process, anyio.create_task_group() as self.tasks:
+            self.tasks.start_soon(self._hear)
+            try:
+                await self.until(lambda: self._loaded, "the process that forks did not come up")
+                yield
+            finally:
+                # At the end of its input it kills what it forked.
+                with anyio.CancelScope(shield=True), anyio.move_on_after(5):
+                    assert self._process.stdin is not None
+                    await self._process.stdin.aclose()
+                    await self._process.wait()
+                self.tasks.cancel_scope.cancel()
+
+    async def start(self, calls: int = 0, part: float = 0.0, *, wait: bool = False) -> Life:
+        """Begin a life.
+
+        Args:
+            calls: It kills itself at this system call that changes a file; 0 for none.
+            part: How much of it is done, if it is a write.
+            wait: Calls count from ``arm`` on.
+        """
+        ready, polls = self._stage.discord.books.happened("ready"), self._stage.polls()
+        order = {"folder": str(self._folder), "calls": calls, "part": part, "wait": wait}
+        before = self._life
+        assert self._process.stdin is not None
+        await self._process.stdin.send(json.dumps({"op": "start", **order}).encode() + b"\n")
+        await self.until(lambda: self._life is not before, "no process was started")
+        self.life.polls, self.life.ready = polls, ready
+        return self.life
+
+    def arm(self) -> None:
+        """Let the system calls count from now on."""
+        os.kill(self.life.pid, signal.SIGUSR1)
+
+    def kill(self) -> None:
+        """Send the signal that cannot be caught, once; nothing after its end, which frees its id."""
+        life = self.life
+        if life.code is None and life.killed_at is None:
+            life.killed_at = now()
+            with suppress(ProcessLookupError):
+                os.kill(life.pid, signal.SIGKILL)
+
+    async def stop(self) -> None:
+        """Stop it as a service manager does; it must be connected, so that it can hear of it."""
+        os.kill(self.life.pid, signal.SIGTERM)
+        await self.ended()
+        assert self.life.code == 0, f"it stopped with {self.life.code}: {self.errors()}"
+
+    async def ended(self) -> None:
+        """Wait for the end of this life."""
+        await self.until(lambda: self.life.code is not None, "it did not end")
+
+    def connected(self, place: Place) -> bool:
+        """Whether it has a connection to a place's platform."""
+        life = self._life
+        if life is None or life.code is not None or life.killed_at is not None:
+            return False
+        if place.platform == "telegram":
+            return self._stage.polls() > life.polls
+        return self._stage.discord.books.happened("ready") > life.ready
+
+    async def until_connected(self) -> None:
+        """Wait until it has a connection to both platforms."""
+
+        def everywhere() -> bool:
+            return all(self.connected(place) for place in self._stage.places)
+
+        await self.until(everywhere, "it did not connect")
+
+    async def until(self, claim: Callable[[], bool], what: str) -> None:
+        """Wait until something holds of the books and of this life.
+
+        Raises:
+            TimeoutError: It did not come true.
+            AssertionError: Tapebot ended by itself with an error.
+        """
+
+        def may_go_on() -> bool:
+            code = None if self._life is None else self._life.code
+            assert code in (None, 0, KILLED), f"it died by itself with {code}: {self.errors()}"
+            assert not self._gone, "the process that forks is dead; it said why on standard error"
+            return claim()
+
+        try:
+            await self._stage.until(may_go_on, SECONDS, what)
+        except TimeoutError as error:
+            error.add_note(self.errors()[-4000:])
+            raise
+
+    def errors(self) -> str:
+        """Return what it wrote to its standard error."""
+        path = self._folder / "errors.txt"
+        return path.read_text() if path.exists() else ""
+
+    async def _hear(self) -> None:
+        """Take down what the process that forks says."""
+        rest = b""
+        assert self._process.stdout is not None
+        async for chunk in self._process.stdout:
+            *whole, rest = (rest + chunk).split(b"\n")
+            for line in whole:
+                self._heard(json.loads(line))
+            self._stage.note()
+        self._gone = True
+        self._stage.note()
+
+    def _heard(self, event: dict[str, Any]) -> None:
+        match event["event"]:
+            case "ready":
+                self._loaded = True
+            case "started":
+                self._life = Life(event["pid"], 0, 0)
+            case "ended" if self._life is not None and self._life.pid == event["pid"]:
+                self._life.code = event["code"]

@@ -1,0 +1,137 @@
+"""A hundred kills between Telegram and Discord at once: everything is answered, nothing twice.
+
+A second copy may be shown on Telegram alone, which cannot be asked what it took: where tapebot was
+killed after the server had taken the send and before the receipt was on the disk.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+
+import pytest
+from platform_books import Books, close_books
+from platform_kills import Kills, Plan
+from platform_stage import open_stage
+from platform_table import render
+
+KILLS = 100
+SEED = 20_261_122
+FEW = 10
+
+UNAIMED = ("start", "turn", "stream", "any time")
+"""Kills at moments of which a send is none; the others are set at a step of tapebot's or a call."""
+
+
+def at_start(chance: random.Random) -> Plan:
+    """While it reads what the kill before left behind, or logs in, or catches up."""
+    if chance.random() < 0.5:
+        return Plan("start", calls=chance.randrange(1, 20), part=chance.random(), after=0.5)
+    return Plan("start", after=chance.uniform(0.0, 0.6))
+
+
+def in_a_write(chance: random.Random) -> Plan:
+    """At a system call: journal, tape, receipt, spool, marks, each perhaps half written."""
+    return Plan("write", calls=chance.randrange(1, 40), part=chance.random())
+
+
+def before_publish(chance: random.Random) -> Plan:
+    """As it is handed what people said."""
+    delay = chance.choice([0.0, 0.002, 0.005, 0.01])
+    return Plan("handed", "handed", delay=delay, platform="telegram")
+
+
+def in_a_turn(chance: random.Random) -> Plan:
+    """While the model is asked."""
+    return Plan("turn", "asked", times=chance.choice([1, 1, 2]), delay=chance.uniform(0.0, 0.2))
+
+
+def in_a_stream(chance: random.Random) -> Plan:
+    """While the beginning of an answer is on the screen."""
+    fact = chance.choice(["drafted", "half", "half"])
+    delay = chance.uniform(0.02, 0.4)
+    platform = "telegram" if fact == "drafted" else None
+    return Plan("stream", fact, delay=delay, platform=platform, slow=True, after=2.5)
+
+
+def in_a_call(chance: random.Random) -> Plan:
+    """Before a platform answers one of its calls, whichever it is."""
+    return Plan("call", "called", times=chance.randrange(1, 8))
+
+
+def as_telegram_took_it(_: random.Random) -> Plan:
+    """In the window that Telegram leaves open."""
+    return Plan("taken by Telegram", "shown", platform="telegram", after=2.5)
+
+
+def as_discord_took_it(chance: random.Random) -> Plan:
+    """In the same moment on Discord."""
+    slow = chance.random() < 0.4
+    return Plan("taken by Discord", "posted", platform="discord", slow=slow, after=2.5)
+
+
+def in_an_interaction(chance: random.Random) -> Plan:
+    """Around the acknowledgement of a command, and the answer in its place."""
+    delay = chance.choice([0.0, 0.005, 0.02])
+    return Plan("interaction", "acknowledged", delay=delay, platform="discord")
+
+
+def at_any_time(chance: random.Random) -> Plan:
+    return Plan("any time", after=chance.uniform(0.0, 1.5))
+
+
+SHARES = {
+    at_start: 14,
+    in_a_write: 22,
+    before_publish: 8,
+    in_a_turn: 12,
+    in_a_stream: 12,
+    in_a_call: 10,
+    as_telegram_took_it: 2,
+    as_discord_took_it: 8,
+    in_an_interaction: 5,
+    at_any_time: 7,
+}
+
+
+async def kill_often(folder: Path, kills: int, seed: int) -> Books:
+    """Kill that many times, recover, and close the books; print the table."""
+    chance = random.Random(seed)
+    makers = [maker for maker, share in SHARES.items() for _ in range(share)]
+    chance.shuffle(makers)
+    try:
+        async with open_stage(random.Random(seed + 1)) as stage:
+            killing = Kills(stage, folder, chance)
+            async with killing.lives.running():
+                await killing.greet()
+                for maker in makers[:kills]:
+                    await killing.round(maker(chance))
+                await killing.finish()
+            books = await close_books(killing)
+    except BaseException as error:
+        error.add_note(f"seed {seed}")
+        raise
+    sys.stdout.write(f"seed {seed}\n{render(books)}\n")
+    return books
+
+
+def check(books: Books, kills: int) -> None:
+    assert len(books.deaths) == kills
+    for half in (False, True):
+        assert not books.strays_on("discord", half=half)
+    unaimed = [one for one in books.strays if books.death_of(one).moment in UNAIMED]
+    assert len(unaimed) < FEW, unaimed
+    assert len(books.strays) < FEW + kills / 4, books.strays
+
+
+async def test_four_kills_between_two_platforms_cost_no_message(tmp_path: Path):
+    """A few kills, for every run of the suite."""
+    check(await kill_often(tmp_path, 4, SEED), 4)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+async def test_a_hundred_kills_between_two_platforms_cost_no_message(tmp_path: Path):
+    """Both platforms at once, killed at every kind of moment."""
+    check(await kill_often(tmp_path, KILLS, SEED), KILLS)
