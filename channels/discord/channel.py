@@ -18,15 +18,17 @@ from channels.delivery.courier import Courier
 from channels.discord.deferred import Deferred
 from channels.discord.gate import Gate
 from channels.discord.intake import Intake
-from channels.discord.life import ContentNotAllowed, Life
+from channels.discord.interactions import Interactions
+from channels.discord.life import Announced, ContentNotAllowed, Life
 from channels.discord.marks import Marks
-from channels.discord.patience import FIRST_PAUSE, LONGEST_PAUSE
+from channels.discord.missed import Missed
+from channels.discord.patience import FIRST_PAUSE
+from channels.discord.pauses import Pauses
 from channels.discord.screen import DiscordScreen
 from channels.discord.uplink import Uplink
+from channels.lanes import Lanes
 
 logger = logging.getLogger(__name__)
-
-_STEADY_SECONDS = 60.0
 
 _LOGIN_REFUSED = (
     "Discord refuses the bot's token. Set TAPEBOT_DISCORD_TOKEN to the one that the page Bot of "
@@ -89,43 +91,54 @@ class DiscordChannel:
         deferred = Deferred(uplink)
         marks = Marks(self._platform.folder / "marks.json")
         marks.load()
+        gate = Gate(self._platform.access, self._platform.media, port)
         refusal: ChannelRefused | None = None
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(marks.keep)
             tasks.start_soon(Courier(port, DiscordScreen(uplink, deferred)).run)
             try:
-                await self._live(Gate(self._platform.access, port), uplink, deferred, marks)
+                await self._live(Lanes(tasks), gate, uplink, deferred, marks)
             except ChannelRefused as refused:
                 refusal = refused
             tasks.cancel_scope.cancel()
         if refusal is not None:
             raise refusal
 
-    async def _live(self, gate: Gate, uplink: Uplink, deferred: Deferred, marks: Marks) -> None:
-        """Live one life after the other."""
+    async def _live(
+        self, lanes: Lanes, gate: Gate, uplink: Uplink, deferred: Deferred, marks: Marks
+    ) -> None:
+        """Live one life after the other; what was taken in one is dealt with beyond it."""
         intake = Intake(self._name, self._platform, gate, uplink, marks)
-        pause, announced = FIRST_PAUSE, False
+
+        async def deal(message: discord.Message, answered: bool) -> None:
+            await intake.message(message, uplink.bot_id, answered=answered)
+
+        missed = Missed(self._name, uplink, gate, marks, deal)
+        interactions = Interactions(
+            self._name,
+            self._platform.commands,
+            gate=gate,
+            lanes=lanes,
+            uplink=uplink,
+            deferred=deferred,
+        )
+        pauses, announced = Pauses(FIRST_PAUSE), Announced()
         while True:
             life = Life(
-                self._name,
                 self._platform,
-                gate=gate,
+                lanes=lanes,
                 intake=intake,
+                missed=missed,
+                interactions=interactions,
                 uplink=uplink,
-                deferred=deferred,
-                marks=marks,
+                announced=announced,
             )
-            life.was_ready = announced
-            began = anyio.current_time()
             ended = await life.run(self._token)
-            announced = life.was_ready
             _refuse_if_hopeless(ended)
-            if anyio.current_time() - began > _STEADY_SECONDS:
-                pause = FIRST_PAUSE
-            wait = pause * random.uniform(0.8, 1.2)  # noqa: S311 - not a secret
+            lasted = None if life.began is None else anyio.current_time() - life.began
+            wait = pauses.after(lasted) * random.uniform(0.8, 1.2)  # noqa: S311 - not a secret
             _log_end(ended, wait)
             await anyio.sleep(wait)
-            pause = min(pause * 2, LONGEST_PAUSE)
 
 
 def _refuse_if_hopeless(ended: Exception | None) -> None:

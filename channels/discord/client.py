@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, Protocol
 
 import discord
+from discord.gateway import ReconnectWebSocket
 
 logger = logging.getLogger(__name__)
 
@@ -26,6 +27,10 @@ SILENCE_SECONDS = 60.0
 _LONGEST_LIMIT = 30.0
 _GUILD_SECONDS = 1.0
 _VITAL = {"READY", "RESUMED"}
+
+
+class SessionOver(OSError):
+    """The session cannot be resumed."""
 
 
 class Events(Protocol):
@@ -95,7 +100,17 @@ class Client(discord.Client):
             parsers[event] = partial(_contained, event, parsers[event])
 
     def dispatch(self, event: str, /, *args: Any, **kwargs: Any) -> None:
-        """Hand on, unless nobody listens: discord.py has tasks that outlive its closing."""
+        """Hand on, unless nobody listens: discord.py has tasks that outlive its closing.
+
+        Discord counts sessions. So a second one is not begun here, where discord.py would do that at
+        once, but by whoever supervises, with longer and longer pauses.
+
+        Raises:
+            SessionOver: The session is lost, and cannot be resumed.
+        """
+        lost = sys.exc_info()[1] if event == "disconnect" else None
+        if isinstance(lost, ReconnectWebSocket) and not lost.resume:
+            raise SessionOver("Discord does not know the session any more") from lost
         if self.events is not None and not self.is_closed():
             super().dispatch(event, *args, **kwargs)
 

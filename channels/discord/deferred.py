@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import anyio
 import discord
 
 from channels.discord.faults import INVALID_WEBHOOK_TOKEN, UNKNOWN_MESSAGE, UNKNOWN_WEBHOOK
@@ -16,6 +18,7 @@ PREFIX = "i"
 
 _LIFE_SECONDS = 14.5 * 60  # Discord's tokens are good for 15 minutes
 _MOST = 1000
+_GREETING_SECONDS = 12.0
 _OVER = {UNKNOWN_MESSAGE, UNKNOWN_WEBHOOK, INVALID_WEBHOOK_TOKEN}
 
 
@@ -40,6 +43,18 @@ class Deferred:
         self._uplink = uplink
         self._waiting: OrderedDict[str, _Waiting] = OrderedDict()
         self._answered: OrderedDict[str, _Waiting] = OrderedDict()
+        self._greeted: dict[str, anyio.Event] = {}
+
+    def expect(self, interaction: discord.Interaction) -> Callable[[], None]:
+        """Let the answer of a command wait until what is returned is called: it is acknowledged."""
+        key = f"{PREFIX}{interaction.id}"
+        done = self._greeted[key] = anyio.Event()
+
+        def greeted() -> None:
+            self._greeted.pop(key, None)
+            done.set()
+
+        return greeted
 
     def keep(self, interaction: discord.Interaction, message_id: int) -> None:
         """Remember a deferred command until its answer or its token's end.
@@ -71,6 +86,10 @@ class Deferred:
             Unreachable: There is no connection.
             discord.HTTPException: Discord refused it for another reason than its being too late.
         """
+        greeted = self._greeted.get(reply_to)
+        if greeted is not None:
+            with anyio.move_on_after(_GREETING_SECONDS):
+                await greeted.wait()
         waiting = self._waiting.get(reply_to)
         if waiting is None or waiting.until < time.monotonic():
             return None

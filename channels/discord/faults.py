@@ -25,6 +25,8 @@ UNKNOWN_MESSAGE = 10008
 UNKNOWN_WEBHOOK = 10015
 INVALID_WEBHOOK_TOKEN = 50027
 INVALID_FORM = 50035
+NOT_TO_BE_REPLIED_TO = {160002, 160009, 160010}
+"""A reply wants the permission to read the history, and a message that can be replied to."""
 _EMPTY_MESSAGE = 50006
 # Not the bot's own message; no more edits of a message that is older than an hour.
 _NOT_EDITABLE = {UNKNOWN_MESSAGE, 50005, 30046}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TypeVar
@@ -18,7 +19,7 @@ import discord
 from bot.bus import Attachment, Inbound, Knock, Role, Sender
 from channels.base import Platform
 from channels.discord.files import file_of
-from channels.discord.gate import Gate
+from channels.discord.gate import Gate, Person
 from channels.discord.marks import Marks
 from channels.discord.patience import patiently
 from channels.discord.places import Place, place_of
@@ -26,12 +27,14 @@ from channels.discord.uplink import Uplink
 from channels.discord.words import (
     attachments,
     command_name,
+    divided,
     edit_id,
     mentions,
     own_words,
     quoted,
     replied_to,
     said_by_person,
+    spoken,
 )
 
 logger = logging.getLogger(__name__)
@@ -41,6 +44,32 @@ T = TypeVar("T")
 _REMEMBERED = 4096
 # Discord reports an old edit again with each later change that is none (a pin, a thread, a preview).
 _EDIT_IS_NEWS = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Heard:
+    """A message and what is known of it.
+
+    Attributes:
+        message: The message.
+        place: Where it was said.
+        bot_id: The bot.
+        answered: Whether it is recent enough to be answered.
+        new: Whether it was said just now; else it is an edit, or too old.
+    """
+
+    message: discord.Message
+    place: Place
+    bot_id: int
+    answered: bool = True
+    new: bool = False
+
+    @property
+    def knock(self) -> Knock:
+        """What asks for its sender."""
+        text = self.message.content if self.place.private and self.new else None
+        place = self.place
+        return Knock(place.address, _sender(self.message), place.private, place.ids, text)
 
 
 class Intake:
@@ -66,8 +95,16 @@ class Intake:
         self._dealt: OrderedDict[int, None] = OrderedDict()
         self._answers: OrderedDict[int, int] = OrderedDict()
 
-    async def message(self, message: discord.Message, bot_id: int) -> None:
-        """Deal with a message, live or from history; the second time is nothing."""
+    async def message(
+        self, message: discord.Message, bot_id: int, *, answered: bool = True
+    ) -> None:
+        """Deal with a message, live or from history; the second time is nothing.
+
+        Args:
+            message: The message.
+            bot_id: The bot.
+            answered: False where it is too old: then it is context at most, and no code.
+        """
         if message.id in self._dealt:
             return
         if message.author.id == bot_id:
@@ -75,7 +112,7 @@ class Intake:
         elif said_by_person(message):
             place = await self._place(message.channel)
             if place is not None:
-                await self._said(message, place, bot_id)
+                await self._said(_Heard(message, place, bot_id, answered, new=answered))
         _remember(self._dealt, message.id, None)
         self._marks.move(message.channel.id, message.id)
 
@@ -93,14 +130,15 @@ class Intake:
         place = await self._place(message.channel)
         if place is None or datetime.now(UTC) - at > _EDIT_IS_NEWS:
             return
-        role = await self._admitted(message, place, bot_id)
+        heard = _Heard(message, place, bot_id)
+        role = await self._admitted(heard)
         if role is None:
             return
-        inbound = self._inbound(message, place, role, bot_id, ())
-        await self._gate.publish(
-            _edited(inbound, edit_id(message.id, at), message.id),
-            partial(self._uplink.tell, place.channel_id),
-        )
+        person = self._person(heard)
+        async with person.not_left_waiting():
+            inbound = self._inbound(heard, role, ())
+            edited = _edited(inbound, edit_id(message.id, at), message.id)
+            await self._gate.publish(edited, person, heard.knock)
 
     async def reaction(
         self,
@@ -121,7 +159,8 @@ class Intake:
             return
         name = str(event.user_id) if who is None else who.display_name
         sender = Sender(str(event.user_id), name)
-        verdict = await self._gate.admit(Knock(place.address, sender, place.private, place.ids))
+        knock = Knock(place.address, sender, place.private, place.ids)
+        verdict = await self._gate.admit(knock)
         if verdict.role is None:
             return
         emoji = event.emoji.name or "an emoji"
@@ -135,37 +174,45 @@ class Intake:
             role=verdict.role,
             asks=False,
         )
-        await self._gate.publish(inbound, partial(self._uplink.tell, place.channel_id))
+        tell = partial(self._uplink.tell, place.channel_id)
+        await self._gate.publish(inbound, Person(tell, asks=False), knock)
 
-    async def _said(self, message: discord.Message, place: Place, bot_id: int) -> None:
-        role = await self._admitted(message, place, bot_id)
+    async def _said(self, heard: _Heard) -> None:
+        message, place = heard.message, heard.place
+        role = await self._admitted(heard)
         if role is None:
             return
         self._marks.meet(place.channel_id, message.id - 1, place.guild_id)
-        taken = [await self._platform.media.take(file_of(each)) for each in attachments(message)]
-        inbound = self._inbound(message, place, role, bot_id, tuple(taken))
-        if inbound.text or inbound.quote or inbound.attachments or inbound.asks:
-            tell = partial(self._uplink.tell, place.channel_id)
-            await self._gate.publish(inbound, tell)
+        person = self._person(heard)
+        async with person.not_left_waiting():
+            files = [file_of(each) for each in attachments(message)]
+            taken = [await self._gate.take(each, person) for each in files]
+            inbound = self._inbound(heard, role, tuple(taken))
+            if inbound.text or inbound.quote or inbound.attachments or inbound.asks:
+                await self._gate.publish(inbound, person, heard.knock, waited=bool(files))
 
-    async def _admitted(self, message: discord.Message, place: Place, bot_id: int) -> Role | None:
-        """Return what the sender may do; None where the message is not for the bot to have."""
-        asks = self._asks(message, place, bot_id)
-        if not asks and not self._platform.groups.keep_context:
+    def _person(self, heard: _Heard) -> Person:
+        tell = partial(self._uplink.tell, heard.place.channel_id)
+        return Person(tell, asks=self._asks(heard))
+
+    async def _admitted(self, heard: _Heard) -> Role | None:
+        """Return what the sender may do; None where the message is not for the bot to have.
+
+        Only a new message may be a code, and only who sends one is told how to be let in.
+        """
+        asks, place = self._asks(heard), heard.place
+        context = self._platform.groups.keep_context or (place.private and not heard.answered)
+        if not asks and not context:
             return None
-        knock = Knock(
-            place.address,
-            _sender(message),
-            place.private,
-            place.ids,
-            message.content if place.private else None,
-        )
-        verdict = await self._gate.admit(knock)
-        if verdict.role is None and verdict.reply is not None and asks:
+        verdict = await self._gate.admit(heard.knock)
+        if verdict.role is None and verdict.reply is not None and asks and heard.new:
             await self._uplink.tell(place.channel_id, verdict.reply)
         return verdict.role
 
-    def _asks(self, message: discord.Message, place: Place, bot_id: int) -> bool:
+    def _asks(self, heard: _Heard) -> bool:
+        message, place, bot_id = heard.message, heard.place, heard.bot_id
+        if not heard.answered:
+            return False
         if place.private or place.always_answered(self._platform.groups):
             return True
         if mentions(message, bot_id):
@@ -175,27 +222,21 @@ class Intake:
         target = replied_to(message)
         return target is not None and target.author.id == bot_id
 
-    def _inbound(
-        self,
-        message: discord.Message,
-        place: Place,
-        role: Role,
-        bot_id: int,
-        taken: tuple[Attachment, ...],
-    ) -> Inbound:
+    def _inbound(self, heard: _Heard, role: Role, taken: tuple[Attachment, ...]) -> Inbound:
+        message, bot_id = heard.message, heard.bot_id
         text = own_words(message, bot_id)
         if not text and message.flags.voice:
-            text = "\n".join(each.text for each in taken if each.kind == "voice" and each.text)
+            text = spoken(divided(message, taken)[0])
         return Inbound(
-            address=place.address,
+            address=heard.place.address,
             id=str(message.id),
             sender=_sender(message),
             text=text,
             sent_at=message.created_at,
-            private=place.private,
-            quote=quoted(message, bot_id, self._answers.get(message.channel.id)),
+            private=heard.place.private,
+            quote=quoted(message, bot_id, self._answers.get(message.channel.id), taken),
             role=role,
-            asks=self._asks(message, place, bot_id),
+            asks=self._asks(heard),
             attachments=taken,
         )
 

@@ -1,13 +1,14 @@
 """Slash commands, their completion, and buttons.
 
-Discord wants a word within three seconds. So each is admitted and acknowledged at once, beside what
-its chat has to do, and then waits for its turn in the chat's lane.
+Discord wants a word within three seconds, and tells of an interaction only once: history does not
+hold it. So each is admitted at once, beside what its chat has to do, and then published while it is
+acknowledged. That also lets ``/stop`` overtake what takes long.
 """
 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -19,7 +20,7 @@ from channels.base import CommandMenu
 from channels.delivery.screen import ScreenError
 from channels.discord.deferred import PREFIX, Deferred
 from channels.discord.faults import mapped
-from channels.discord.gate import Gate
+from channels.discord.gate import Gate, Person
 from channels.discord.menu import choices, text_of, typed
 from channels.discord.places import Place, place_of
 from channels.discord.screen import BUTTON
@@ -33,14 +34,6 @@ _NOWHERE = "I cannot be used here."
 _RESPONSE_SECONDS = 10.0
 
 
-@dataclass(slots=True)
-class _Greeting:
-    """What became of the acknowledgement; the lane waits for it."""
-
-    done: anyio.Event = field(default_factory=anyio.Event)
-    role: Role | None = None
-
-
 class Interactions:
     """Takes interactions.
 
@@ -48,7 +41,7 @@ class Interactions:
         name: The name of our channel.
         commands: The commands, for their completion.
         gate: Admits and publishes.
-        lanes: Keep the order within each chat.
+        lanes: Own the work, beyond the connection.
         uplink: Tells people things.
         deferred: Gets the commands that wait for their answers.
     """
@@ -78,29 +71,32 @@ class Interactions:
             return
         text = _meant(interaction)
         if text is None:
+            logger.debug("an interaction is none of ours")
             return
         place = place_of(self._name, interaction.channel)
         if place is None:
             self._lanes.put(own_lane, partial(self._refuse, interaction, _NOWHERE))
             return
-        greeting = _Greeting()
-        self._lanes.put(own_lane, partial(self._greet, interaction, place, text, greeting))
-        self._lanes.put(
-            str(place.channel_id), partial(self._publish, interaction, place, text, greeting)
-        )
+        self._lanes.put(own_lane, partial(self._answer, interaction, place, text))
 
-    async def _greet(
-        self, interaction: discord.Interaction, place: Place, text: str, greeting: _Greeting
-    ) -> None:
+    async def _answer(self, interaction: discord.Interaction, place: Place, text: str) -> None:
+        knock = _knock(interaction, place, None if interaction.message else text)
+        verdict = await self._gate.admit(knock)
+        if verdict.role is None:
+            await self._refuse(interaction, verdict.reply or _STRANGER)
+            return
+        inbound = _inbound(interaction, place, text, verdict.role)
+        person = Person(partial(self._tell, place, inbound.id))
+        greeted = self._deferred.expect(interaction)
+        self._lanes.put(f"greeting {interaction.id}", partial(self._greet, interaction, greeted))
+        async with person.not_left_waiting():
+            await self._gate.publish(inbound, person, knock)
+
+    async def _greet(self, interaction: discord.Interaction, greeted: Callable[[], None]) -> None:
         try:
-            verdict = await self._gate.admit(_knock(interaction, place, text))
-            if verdict.role is None:
-                await self._refuse(interaction, verdict.reply or _STRANGER)
-                return
-            greeting.role = verdict.role
             await self._acknowledge(interaction)
         finally:
-            greeting.done.set()
+            greeted()
 
     async def _acknowledge(self, interaction: discord.Interaction) -> None:
         command = interaction.type is discord.InteractionType.application_command
@@ -113,25 +109,6 @@ class Interactions:
             return
         if command and response is not None and response.message_id is not None:
             self._deferred.keep(interaction, response.message_id)
-
-    async def _publish(
-        self, interaction: discord.Interaction, place: Place, text: str, greeting: _Greeting
-    ) -> None:
-        await greeting.done.wait()
-        if greeting.role is None:
-            return
-        pressed = interaction.message
-        inbound = Inbound(
-            address=place.address,
-            id=f"{'cb' if pressed else PREFIX}{interaction.id}",
-            sender=_sender(interaction),
-            text=text,
-            sent_at=interaction.created_at,
-            private=place.private,
-            role=greeting.role,
-            pressed=str(pressed.id) if pressed else None,
-        )
-        await self._gate.publish(inbound, partial(self._tell, place, inbound.id))
 
     async def _complete(self, interaction: discord.Interaction) -> None:
         place = place_of(self._name, interaction.channel)
@@ -172,14 +149,37 @@ def _meant(interaction: discord.Interaction) -> str | None:
     data = _data(interaction)
     if interaction.type is discord.InteractionType.application_command:
         return text_of(data) if data.get("type", 1) == 1 else None
-    if interaction.type is not discord.InteractionType.component or interaction.message is None:
+    message, bot = interaction.message, interaction.client.user
+    if interaction.type is not discord.InteractionType.component or message is None:
         return None
     custom_id = str(data.get("custom_id", ""))
+    if bot is None or message.author.id != bot.id or custom_id not in _buttons(message):
+        logger.info("a press of a button that the bot did not show there is ignored")
+        return None
     return custom_id.removeprefix(BUTTON) if custom_id.startswith(BUTTON) else None
+
+
+def _buttons(message: discord.Message) -> set[str | None]:
+    rows = [each for each in message.components if isinstance(each, discord.ActionRow)]
+    return {each.custom_id for row in rows for each in row.children}
 
 
 def _data(interaction: discord.Interaction) -> dict[str, Any]:
     return {**(interaction.data or {})}
+
+
+def _inbound(interaction: discord.Interaction, place: Place, text: str, role: Role) -> Inbound:
+    pressed = interaction.message
+    return Inbound(
+        address=place.address,
+        id=f"{'cb' if pressed else PREFIX}{interaction.id}",
+        sender=_sender(interaction),
+        text=text,
+        sent_at=interaction.created_at,
+        private=place.private,
+        role=role,
+        pressed=str(pressed.id) if pressed else None,
+    )
 
 
 def _knock(interaction: discord.Interaction, place: Place, text: str | None) -> Knock:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from dataclasses import dataclass
 from functools import partial
 
 import anyio
@@ -13,84 +14,99 @@ from anyio.abc import TaskGroup
 from channels.base import Platform
 from channels.delivery.screen import ScreenError
 from channels.discord.client import Client
-from channels.discord.deferred import Deferred
-from channels.discord.gate import Gate
 from channels.discord.intake import Intake
 from channels.discord.interactions import Interactions
-from channels.discord.marks import Marks
 from channels.discord.menu import register
 from channels.discord.missed import Missed
-from channels.discord.patience import patiently
+from channels.discord.patience import FIRST_PAUSE, patiently
 from channels.discord.uplink import Uplink
+from channels.discord.words import printable
 from channels.lanes import Lanes
 
 logger = logging.getLogger(__name__)
 
+FEWEST_SESSIONS = 50
+"""Where fewer are left of the day's, no more is begun until there are new ones."""
+
 _CLOSE_SECONDS = 3.0
-_SETTLE_SECONDS = 3.0
+_CALL_SECONDS = 10.0
 _STORM = 6
 _STORM_SECONDS = 60.0
+_MOST_SERVERS = 5
 
 
 class ContentNotAllowed(Exception):
     """The application may not read what people write."""
 
 
-class Life:
-    """What happens on one connection, in lanes that end with it.
+@dataclass(slots=True)
+class Announced:
+    """What whoever runs the program was told already; it outlives a life.
 
-    What was not dealt with then is read from history in the next life.
+    Attributes:
+        bot: Who the bot is.
+        servers: To how many servers it was added.
+        another: That another program uses the token.
+    """
+
+    bot: bool = False
+    servers: int = 0
+    another: bool = False
+
+
+class Life:
+    """What happens on one connection, handed to lanes that outlive it.
 
     Args:
-        name: The name of our channel.
         platform: What the program gives.
-        gate: Admits and publishes.
+        lanes: Keep the order within each chat.
         intake: Takes messages.
+        missed: Reads what was said before.
+        interactions: Takes commands and buttons.
         uplink: Told when there is a connection.
-        deferred: Commands that wait for their answers.
-        marks: How far each channel was dealt with.
+        announced: What was announced in earlier lives.
+
+    Attributes:
+        began: When its session began, by the event loop's clock; None while there was none.
     """
 
     def __init__(
         self,
-        name: str,
         platform: Platform,
         *,
-        gate: Gate,
+        lanes: Lanes,
         intake: Intake,
+        missed: Missed,
+        interactions: Interactions,
         uplink: Uplink,
-        deferred: Deferred,
-        marks: Marks,
+        announced: Announced,
     ) -> None:
-        self._name = name
         self._platform = platform
-        self._gate = gate
+        self._lanes = lanes
         self._intake = intake
+        self._missed = missed
+        self._interactions = interactions
         self._uplink = uplink
-        self._deferred = deferred
-        self._marks = marks
-        self._lanes: Lanes
-        self._missed: Missed
-        self._interactions: Interactions
+        self._announced = announced
+        self.began: float | None = None
         self._client = Client(self)
         self._breaks: deque[float] = deque(maxlen=_STORM)
-        self.was_ready = False
 
     async def run(self, token: str) -> Exception | None:
         """Live until the connection is lost; return what ended it, None for a clean end."""
         async with anyio.create_task_group() as tasks:
-            self._furnish(tasks)
             try:
                 ended = await self._connected(token, tasks)
-                await self._settle()
             finally:
-                self._down()
+                self._uplink.down()
+                self._client.events = None
                 tasks.cancel_scope.cancel()
                 await self._close()
         return ended
 
     def connected(self) -> None:
         """Read what was missed in direct conversations, since these are not announced."""
+        self.began = anyio.current_time()
         for channel_id in self._missed.begin():
             self._lanes.put(str(channel_id), partial(self._missed.read, channel_id))
 
@@ -106,12 +122,14 @@ class Life:
             self._lanes.put("close", self._client.close)
 
     def ready(self) -> None:
-        """Say who the bot is, once."""
+        """Read what was missed where no server told of it, and say who the bot is, once."""
         client = self._client
-        if self.was_ready or client.user is None:
+        for channel_id in self._missed.unlisted(client):
+            self._lanes.put(str(channel_id), partial(self._missed.read, channel_id))
+        if self._announced.bot or client.user is None:
             return
-        self.was_ready = True
-        self._platform.announce(f"Discord: @{client.user.name} is here")
+        self._announced.bot = True
+        self._platform.announce(f"Discord: @{printable(client.user.name)} is here")
         if not client.guilds and client.application_id is not None:
             permissions = discord.Permissions(
                 view_channel=True,
@@ -129,10 +147,7 @@ class Life:
     def joined(self, guild: discord.Guild, *, new: bool) -> None:
         """Look at what a server has."""
         if new:
-            self._platform.announce(
-                f"Discord: added to the server {guild.name}; whoever is allowed may use it there, "
-                f"and everybody there after /pair here or with discord:{guild.id} in TAPEBOT_ALLOW"
-            )
+            self._added(guild)
         for channel in (*guild.channels, *guild.threads):
             self.opened(channel)
 
@@ -143,13 +158,14 @@ class Life:
 
     def said(self, message: discord.Message) -> None:
         """Take a message, after what was missed before it."""
+        if message.author.id == self._bot_id and self._uplink.written.foreign(message):
+            self._lanes.put(f"own {message.id}", partial(self._foreign, message))
         self._lanes.put(str(message.channel.id), partial(self._said, message))
 
     def changed(self, event: discord.RawMessageUpdateEvent) -> None:
         """Take an edit."""
         before = event.cached_message.content if event.cached_message else None
-        work = partial(self._intake.edit, event.message, before, self._bot_id)
-        self._lanes.put(str(event.channel_id), work)
+        self._lanes.put(str(event.channel_id), partial(self._changed, event, before))
 
     def reacted(self, event: discord.RawReactionActionEvent) -> None:
         """Take a reaction."""
@@ -167,18 +183,18 @@ class Life:
 
     @property
     def _bot_id(self) -> int:
-        return self._client.user.id if self._client.user else 0
+        return self._uplink.bot_id
 
-    def _furnish(self, tasks: TaskGroup) -> None:
-        self._lanes = Lanes(tasks)
-        self._missed = Missed(self._client, self._name, self._gate, self._marks, self._deal)
-        self._interactions = Interactions(
-            self._name,
-            self._platform.commands,
-            gate=self._gate,
-            lanes=self._lanes,
-            uplink=self._uplink,
-            deferred=self._deferred,
+    def _added(self, guild: discord.Guild) -> None:
+        """Say how to allow a server; anybody may add a public bot, so not for each of very many."""
+        name = printable(guild.name)
+        self._announced.servers += 1
+        if self._announced.servers > _MOST_SERVERS:
+            logger.warning("the bot was added to one more server, %s (%d)", name, guild.id)
+            return
+        self._platform.announce(
+            f"Discord: added to the server {name}; whoever is allowed may use it there, "
+            f"and everybody there after /pair here or with discord:{guild.id} in TAPEBOT_ALLOW"
         )
 
     async def _connected(self, token: str, tasks: TaskGroup) -> Exception | None:
@@ -196,16 +212,45 @@ class Life:
             raise ContentNotAllowed
         self._uplink.up(client)
         tasks.start_soon(self._register)
+        await self._afford()
         # A lost connection ends this life: discord.py's own waits grow to a quarter of an hour, and
         # it breaks down if the first connection of all fails. It still resumes what can be resumed.
         await client.connect(reconnect=False)
 
     async def _said(self, message: discord.Message) -> None:
         await self._missed.read(message.channel.id)
-        await self._deal(message)
-
-    async def _deal(self, message: discord.Message) -> None:
         await self._intake.message(message, self._bot_id)
+
+    async def _changed(self, event: discord.RawMessageUpdateEvent, before: str | None) -> None:
+        # What is edited may be among what was missed.
+        await self._missed.read(event.channel_id)
+        await self._intake.edit(event.message, before, self._bot_id)
+
+    async def _foreign(self, message: discord.Message) -> None:
+        """Say that somebody else writes with the bot's token, once."""
+        if message.nonce is None:
+            # Then the id tells, once the call that may have made it has returned.
+            await anyio.sleep(_CALL_SECONDS)
+        if self._announced.another or not self._uplink.written.foreign(message):
+            return
+        self._announced.another = True
+        self._platform.announce(
+            "Discord: another program uses this bot's token, and both answer. End it; if you do "
+            "not know it, reset the token: https://discord.com/developers/applications"
+        )
+
+    async def _afford(self) -> None:
+        """Wait while hardly any sessions are left: Discord takes the token away beyond the last."""
+        while True:
+            _, _, limit = await self._client.http.get_bot_gateway()
+            left, wait = limit["remaining"], max(limit["reset_after"] / 1000, FIRST_PAUSE)
+            if left >= FEWEST_SESSIONS:
+                return
+            self._platform.announce(
+                f"Discord: only {left} of {limit['total']} connections a day are left; it "
+                f"connects again in {_duration(wait)}. Does another program use the bot's token?"
+            )
+            await anyio.sleep(wait)
 
     async def _register(self) -> None:
         commands = partial(register, self._client, self._platform.commands)
@@ -213,16 +258,6 @@ class Life:
             await patiently("the list of slash commands", commands)
         except ScreenError as error:
             logger.warning("the slash commands are not registered: %s", error)
-
-    def _down(self) -> None:
-        self._uplink.down()
-        self._client.events = None
-
-    async def _settle(self) -> None:
-        """Let what was taken reach the bus, as far as that needs no connection."""
-        self._down()
-        with anyio.move_on_after(_SETTLE_SECONDS):
-            await self._lanes.settled()
 
     async def _close(self) -> None:
         with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
@@ -234,3 +269,7 @@ class Life:
 
 def _content_allowed(flags: discord.ApplicationFlags) -> bool:
     return flags.gateway_message_content or flags.gateway_message_content_limited
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds / 3600:.1f} h" if seconds > 5400 else f"{seconds / 60:.0f} min"

@@ -90,6 +90,11 @@ class Marks:
             self._marks[channel_id] = Mark(message_id, mark.guild_id)
             self._touch()
 
+    def drop(self, channel_id: int) -> None:
+        """Follow a channel no more."""
+        if self._marks.pop(channel_id, None) is not None:
+            self._touch()
+
     async def keep(self) -> None:
         """Write the file after changes, about once a second, until cancelled; then once more."""
         try:

@@ -14,6 +14,7 @@ from typing import Any
 
 import discord
 from discord import app_commands
+from discord.http import Route
 
 from channels.base import CommandMenu
 
@@ -28,6 +29,7 @@ _CHAT_INPUT, _TEXT = 1, 3
 _SERVER, _DIRECT = 0, 1
 _NAME = re.compile(r"[a-z0-9_-]{1,32}")
 _PLACEHOLDER = re.compile(r"[^a-z]*[A-Z][A-Z0-9_.-]*[^a-z]*")
+_DISCORDS_OWN = {"application_id", "version"}
 _COMPARED = ("name", "type", "description", "contexts")
 _COMPARED_OPTION = ("name", "type", "description")
 
@@ -56,10 +58,14 @@ async def register(client: discord.Client, commands: Sequence[CommandMenu]) -> b
     if application is None:
         return False
     wanted = payload(commands)
-    known = await client.http.get_global_commands(application)
-    if _compared(known) == _compared(wanted):
+    route = Route("GET", "/applications/{application_id}/commands", application_id=application)
+    known = await client.http.request(route, params={"with_localizations": "true"})
+    ours = [each for each in known if each.get("type", _CHAT_INPUT) == _CHAT_INPUT]
+    if _compared(ours) == _compared(wanted):
         return False
-    await client.http.bulk_upsert_global_commands(application, wanted)
+    # What it leaves out is deleted, and an Entry Point command does not let itself be (50240).
+    others = [_unchanged(each) for each in known if each not in ours]
+    await client.http.bulk_upsert_global_commands(application, [*wanted, *others])
     return True
 
 
@@ -117,6 +123,11 @@ def _command(command: CommandMenu) -> dict[str, Any]:
         "contexts": [_SERVER, _DIRECT],
         "integration_types": [0],
     }
+
+
+def _unchanged(command: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a command of another kind, as it may be registered again."""
+    return {key: value for key, value in command.items() if key not in _DISCORDS_OWN}
 
 
 def _compared(commands: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
+import anyio
 import discord
 
 from bot.bus import Knock, Sender
@@ -19,58 +21,84 @@ from channels.discord.gate import Gate
 from channels.discord.marks import Mark, Marks
 from channels.discord.patience import patiently
 from channels.discord.places import place_of
+from channels.discord.uplink import Uplink
 
 logger = logging.getLogger(__name__)
 
 MOST = 1000
-"""The most messages that are read of one channel."""
+"""The most messages that are read of one channel: the newest ones."""
+
+ANSWERED = timedelta(days=2)
+"""What is older is not answered: whoever asked has long given up."""
+
+AT_ONCE = 4
+"""The most calls at once: after a long absence every channel has something."""
 
 _PAGE = 100
 
-Deal = Callable[[discord.Message], Awaitable[None]]
+Deal = Callable[[discord.Message, bool], Awaitable[None]]
+"""Deals with a message; False for one that is too old to be answered."""
+
+
+class Closed(Exception):
+    """A channel is gone or closed to the bot."""
 
 
 class Missed:
     """Reads each channel's history once for each session with Discord's gateway.
 
-    Everything here runs in the channel's lane, so that live messages wait behind it.
+    Everything here runs in the channel's lane, so that live messages wait behind it, and goes on
+    over lost connections.
 
     Args:
-        client: The client of this connection.
         name: The name of our channel.
+        uplink: The connection of the moment.
         gate: Says whether a channel of a server is open to all in it.
         marks: How far each channel was dealt with.
         deal: Deals with a message.
     """
 
-    def __init__(
-        self, client: discord.Client, name: str, gate: Gate, marks: Marks, deal: Deal
-    ) -> None:
-        self._client = client
+    def __init__(self, name: str, uplink: Uplink, gate: Gate, marks: Marks, deal: Deal) -> None:
         self._name = name
+        self._uplink = uplink
         self._gate = gate
         self._marks = marks
         self._deal = deal
         self._before: dict[int, Mark] = {}
         self._session = 0
         self._read: dict[int, int] = {}
+        self._calls = anyio.CapacityLimiter(AT_ONCE)
 
     def begin(self) -> list[int]:
         """Begin anew after a new session was made; return the direct conversations to be read."""
         self._session += 1
+        self._read.clear()
         self._before = self._marks.snapshot()
         return [channel for channel, mark in self._before.items() if mark.guild_id is None]
 
+    def unlisted(self, client: discord.Client) -> list[int]:
+        """Return what is followed in servers and was not listed by them: archived threads, say."""
+        away = {guild.id for guild in client.guilds if guild.unavailable}
+        return [
+            channel
+            for channel, mark in self._marks.snapshot().items()
+            if mark.guild_id is not None
+            and mark.guild_id not in away
+            and client.get_channel(channel) is None
+        ]
+
     async def read(self, channel_id: int) -> None:
         """Deal with what came after the channel's mark, oldest first, unless that was done."""
-        mark, session = self._marks.get(channel_id), self._session
+        session = self._session
         if self._read.get(channel_id) == session:
             return
-        channel = self._channel(channel_id)
         # Where there is no mark, what comes live is the first that is known.
-        if mark is not None and not _nothing_new(channel, mark):
+        if self._marks.get(channel_id) is not None:
             try:
-                await patiently("what was missed", partial(self._read_after, channel, channel_id))
+                await patiently("what was missed", partial(self._read_after, channel_id))
+            except Closed as error:
+                self._marks.drop(channel_id)
+                logger.warning("%d is not followed any more: %s", channel_id, error)
             except ScreenError as error:
                 logger.info("what was missed in %d cannot be read: %s", channel_id, error)
             except Exception:  # whatever it is, it must not hold up what comes live
@@ -85,17 +113,25 @@ class Missed:
             self._read.pop(channel.id, None)
         await self.read(channel.id)
 
-    def _channel(self, channel_id: int) -> discord.abc.Messageable:
-        channel = self._client.get_channel(channel_id)
+    async def _channel(self, channel_id: int) -> discord.abc.Messageable:
+        client = self._uplink.client
+        channel = client.get_channel(channel_id)
         if isinstance(channel, discord.abc.Messageable):
             return channel
-        # Without its server it would be taken for a direct conversation.
-        guild_id = self._marks.guild_of(channel_id)
-        return self._client.get_partial_messageable(channel_id, guild_id=guild_id)
+        if self._marks.guild_of(channel_id) is None:
+            return client.get_partial_messageable(channel_id)
+        try:
+            async with self._calls:
+                found = await client.fetch_channel(channel_id)
+        except (discord.Forbidden, discord.NotFound) as error:
+            raise Closed(str(error)) from error
+        if not isinstance(found, discord.abc.Messageable):
+            raise Closed("nothing can be said there")
+        return found
 
     async def _open(self, channel: discord.abc.GuildChannel | discord.Thread) -> bool:
         """Whether a channel is allowed whoever speaks: nobody in particular is asked about."""
-        place, bot = place_of(self._name, channel), self._client.user
+        place, bot = place_of(self._name, channel), self._uplink.me
         if place is None or bot is None:
             return False
         sender = Sender(str(bot.id), bot.display_name)
@@ -111,30 +147,52 @@ class Missed:
                 return channel.id - 1
         return getattr(channel, "last_message_id", None) or channel.id
 
-    async def _read_after(self, channel: discord.abc.Messageable, channel_id: int) -> None:
+    async def _read_after(self, channel_id: int) -> None:
         """Deal with a part of the history; what was dealt with stays so if it breaks off."""
-        after, count = self._marks.get(channel_id) or 0, 0
-        while count < MOST:
-            page = [
-                message
-                async for message in channel.history(
-                    limit=_PAGE, after=discord.Object(after), oldest_first=True
-                )
-            ]
+        channel, after = await self._channel(channel_id), self._marks.get(channel_id) or 0
+        if _nothing_new(channel, after):
+            return
+        page = await self._page(channel, after)
+        if len(page) == _PAGE:
+            newest = await self._before_newest(channel, after)
+            if newest != after:
+                logger.warning("more than %d messages were missed in %d", MOST, channel_id)
+                after, page = newest, await self._page(channel, newest)
+        old = 0
+        while page:
             for message in page:
-                await self._contained(message)
-            count += len(page)
-            if len(page) < _PAGE:
-                return
+                old += await self._contained(message)
             after = page[-1].id
-        logger.warning("more than %d messages were missed in %d", MOST, channel_id)
+            page = await self._page(channel, after) if len(page) == _PAGE else []
+        if old:
+            logger.warning("messages in %d that were too old to be answered: %d", channel_id, old)
 
-    async def _contained(self, message: discord.Message) -> None:
+    async def _page(self, channel: discord.abc.Messageable, after: int) -> list[discord.Message]:
+        async with self._calls:
+            history = channel.history(limit=_PAGE, after=discord.Object(after), oldest_first=True)
+            return [message async for message in history]
+
+    async def _before_newest(self, channel: discord.abc.Messageable, after: int) -> int:
+        """Return what the newest messages come after: the mark itself, unless they are too many."""
+        count, before = 0, None
+        while count < MOST:
+            async with self._calls:
+                history = channel.history(limit=_PAGE, before=before)
+                newer = [each.id async for each in history if each.id > after]
+            if len(newer) < _PAGE:
+                return after
+            count, before = count + len(newer), discord.Object(newer[-1])
+        return before.id - 1 if before is not None else after
+
+    async def _contained(self, message: discord.Message) -> bool:
+        """Deal with a message; return whether it is too old to be answered."""
+        old = datetime.now(UTC) - message.created_at > ANSWERED
         try:
-            await self._deal(message)
+            await self._deal(message, not old)
         except Exception:  # whatever it is, the others go on
             logger.exception("a message that was missed could not be handled")
             self._marks.move(message.channel.id, message.id)
+        return old
 
 
 def _nothing_new(channel: object, mark: int) -> bool:

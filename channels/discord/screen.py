@@ -16,7 +16,12 @@ import discord
 from bot.bus import Address, Button
 from channels.delivery.screen import MessageGone, Outgoing, Pace
 from channels.discord.deferred import PREFIX, Deferred
-from channels.discord.faults import INVALID_FORM, UNKNOWN_MESSAGE, mapped
+from channels.discord.faults import (
+    INVALID_FORM,
+    NOT_TO_BE_REPLIED_TO,
+    UNKNOWN_MESSAGE,
+    mapped,
+)
 from channels.discord.places import written_to
 from channels.discord.render import LIMIT, render
 from channels.discord.uplink import CALL_SECONDS, NOBODY, Uplink
@@ -36,6 +41,7 @@ _NOTHING = "…"
 _YOUNG_SECONDS = 600.0
 _LOOKED_THROUGH = 50
 _MESSAGE_ID = re.compile(r"(\d+)(?:\.e\d+)?")
+_ASKED = re.compile(r"\D*(\d+)")
 
 
 class DiscordScreen:
@@ -156,6 +162,7 @@ class DiscordScreen:
         if not _same(sent.content, message.piece):
             # A send that seemed to have failed had not, and the text has grown since.
             await self.edit(message.address, str(sent.id), message.piece, message.buttons)
+        self._uplink.written.message(sent.id)
         return str(sent.id)
 
     async def _create(self, message: Outgoing[str], nonce: str) -> discord.Message:
@@ -163,7 +170,7 @@ class DiscordScreen:
         send = partial(
             self._uplink.at(message.address).send,
             message.piece,
-            nonce=nonce,
+            nonce=self._uplink.written.nonce(nonce),
             view=_view(message.buttons),
             allowed_mentions=NOBODY,
             suppress_embeds=True,
@@ -173,7 +180,8 @@ class DiscordScreen:
         try:
             return await send(reference=reference)
         except discord.HTTPException as error:
-            if error.code != INVALID_FORM or "message_reference" not in error.text:
+            unknown = error.code == INVALID_FORM and "message_reference" in error.text
+            if not unknown and error.code not in NOT_TO_BE_REPLIED_TO:
                 raise
             # What it replies to cannot be replied to; the answer is shown all the same.
             return await send()
@@ -190,12 +198,16 @@ def _is(found: discord.Message, message: Outgoing[str]) -> bool:
     begun = found.content.removesuffix("```").strip()
     if not message.piece.startswith(begun):
         return False
-    if message.reply_to.startswith(PREFIX):
-        origin = found.interaction_metadata
-        return origin is not None and f"{PREFIX}{origin.id}" == message.reply_to
-    target = _MESSAGE_ID.fullmatch(message.reply_to)
-    reference = found.reference
-    return target is not None and reference is not None and str(reference.message_id) == target[1]
+    origin, reference = found.interaction_metadata, found.reference
+    if origin is not None:
+        return f"{PREFIX}{origin.id}" == message.reply_to
+    if reference is not None:
+        target = _MESSAGE_ID.fullmatch(message.reply_to)
+        return target is not None and str(reference.message_id) == target[1]
+    # It refers to nothing where Discord did not let it; then it is the same text after the question.
+    asked = _ASKED.match(message.reply_to)
+    unnamed = found.nonce is None and asked is not None and found.id > int(asked[1])
+    return unnamed and _same(found.content, message.piece)
 
 
 def _same(shown: str, wanted: str) -> bool:
@@ -219,11 +231,16 @@ def _reference(message: Outgoing[str]) -> discord.MessageReference | None:
 def _view(buttons: Sequence[Button]) -> discord.ui.View:
     """Return buttons that work over restarts: their ids say what they do."""
     view = discord.ui.View(timeout=None)
+    shown: set[str] = set()
     for button in buttons[:_MOST_BUTTONS]:
         custom_id = BUTTON + button.command
+        if custom_id in shown or not button.label.strip():
+            logger.warning("a button is left out: it has no label, or its command is there already")
+            continue
         if len(custom_id) > _LONGEST_ID:
             logger.warning("a button is left out: its command is too long for Discord")
             continue
+        shown.add(custom_id)
         view.add_item(discord.ui.Button(label=button.label[:_LONGEST_LABEL], custom_id=custom_id))
     # Presses are taken by their ids; discord.py need not remember the view.
     view.stop()

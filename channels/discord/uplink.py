@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import secrets
 
 import anyio
 import discord
@@ -12,6 +13,7 @@ from channels.delivery.screen import ScreenError, Unreachable
 from channels.discord.faults import mapped
 from channels.discord.places import written_to
 from channels.discord.render import LIMIT
+from channels.discord.written import Written
 from channels.text import pieces
 
 logger = logging.getLogger(__name__)
@@ -24,14 +26,26 @@ CALL_SECONDS = 120.0
 
 
 class Uplink:
-    """What calls to Discord go through; each life of the connection brings its own client."""
+    """What calls to Discord go through; each life of the connection brings its own client.
+
+    Attributes:
+        me: The bot, once it has logged in; it stays while there is no connection.
+        written: What was sent.
+    """
 
     def __init__(self) -> None:
         self._client: discord.Client | None = None
+        self.me: discord.ClientUser | None = None
+        self.written = Written()
+
+    @property
+    def bot_id(self) -> int:
+        """The bot; 0 before the first login."""
+        return self.me.id if self.me else 0
 
     def up(self, client: discord.Client) -> None:
         """Use a client that has logged in."""
-        self._client = client
+        self._client, self.me = client, client.user
 
     def down(self) -> None:
         """Have no connection."""
@@ -69,8 +83,13 @@ class Uplink:
         try:
             with mapped(), anyio.fail_after(CALL_SECONDS):
                 for piece in pieces(text, LIMIT):
-                    await self.channel(channel_id).send(
-                        piece, allowed_mentions=discord.AllowedMentions.none(), suppress_embeds=True
+                    nonce = self.written.nonce(secrets.token_hex(8))
+                    sent = await self.channel(channel_id).send(
+                        piece,
+                        nonce=nonce,
+                        allowed_mentions=discord.AllowedMentions.none(),
+                        suppress_embeds=True,
                     )
+                    self.written.message(sent.id)
         except ScreenError as error:
             logger.info("a person could not be told something: %s", error)

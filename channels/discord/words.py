@@ -2,21 +2,27 @@
 
 Rule 1: ``text`` holds only what the person wrote; what others wrote is in ``quote``.
 Rule 2: of the bot's own mention nothing is left; of others' the name is.
+Rule 3: whose words a quote holds is said in a form that nobody can forge by what they call themselves.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 import discord
 
+from bot.bus import Attachment
+
 MOST_QUOTED = 2000
+
+_LONGEST_NAME = 64
 
 _MENTION = re.compile(r"<(@!?|@&|#)(\d{15,20})>")
 _EMOJI = re.compile(r"<a?(:\w{2,32}:)\d{15,20}>")
 _COMMAND = re.compile(r"/([a-z][a-z0-9_-]{0,31})(?:\s|$)")
+_QUOTATION = re.compile(r"[\"“”„‟«»‹›＂〝〞″]")
 _SAID = {discord.MessageType.default, discord.MessageType.reply}
 
 
@@ -31,7 +37,7 @@ def said_by_person(message: discord.Message) -> bool:
 def own_words(message: discord.Message, bot_id: int) -> str:
     """Return what the person wrote, with names in the place of ids; stickers and polls in brackets."""
     parts = [readable(message, message.content, bot_id)]
-    parts += [f"(sticker {each.name})" for each in message.stickers]
+    parts += [f"(sticker {printable(each.name)})" for each in message.stickers]
     if message.poll is not None:
         parts.append(f"(poll: {message.poll.question})")
     return "\n".join(part for part in parts if part)
@@ -86,24 +92,49 @@ def replied_to(message: discord.Message) -> discord.Message | None:
     return found if isinstance(found, discord.Message) else None
 
 
-def quoted(message: discord.Message, bot_id: int, last_answer: int | None) -> str | None:
+def printable(name: str, most: int = _LONGEST_NAME) -> str:
+    """Return a name that others chose, on one line, without signs that steer a terminal or a text.
+
+    Args:
+        name: The name.
+        most: The most characters that are kept.
+    """
+    shown = " ".join("".join(each if each.isprintable() else " " for each in name).split())
+    return shown if len(shown) <= most else shown[: most - 1] + "…"
+
+
+def spoken(taken: Iterable[Attachment]) -> str:
+    """Return what was said in voice messages, as far as it was understood."""
+    return "\n".join(each.text for each in taken if each.kind == "voice" and each.text)
+
+
+def quoted(
+    message: discord.Message,
+    bot_id: int,
+    last_answer: int | None,
+    taken: Sequence[Attachment] = (),
+) -> str | None:
     """Return what it quotes of others: what it replies to, and what it forwards.
 
     Args:
         message: The message.
         bot_id: The bot.
         last_answer: The bot's last message there: who replies to that need not be reminded of it.
+        taken: What became of its files, in the order of ``attachments``.
     """
     quotes: list[str] = []
     target = replied_to(message)
     if target is not None and target.id != last_answer:
         mine = target.author.id == bot_id
-        whose = "your message" if mine else target.author.display_name
+        whose = "your message" if mine else _person(target.author)
         text = readable(target, target.content, 0 if mine else bot_id)
         if text:
             quotes.append(f"In reply to {whose}:\n{text}")
+    rest = divided(message, taken)[1]
     for snapshot in message.message_snapshots:
-        text = readable(message, snapshot.content, bot_id)
+        theirs, rest = rest[: len(snapshot.attachments)], rest[len(snapshot.attachments) :]
+        words = (readable(message, snapshot.content, bot_id), spoken(theirs))
+        text = "\n".join(each for each in words if each)
         if text:
             quotes.append(f"Forwarded from {_origin(message)}:\n{text}")
     return "\n\n".join(quotes)[:MOST_QUOTED] or None
@@ -114,6 +145,18 @@ def attachments(message: discord.Message) -> Iterable[discord.Attachment]:
     yield from message.attachments
     for snapshot in message.message_snapshots:
         yield from snapshot.attachments
+
+
+def divided(
+    message: discord.Message, taken: Sequence[Attachment]
+) -> tuple[Sequence[Attachment], Sequence[Attachment]]:
+    """Return what became of its own files, and of those of what it forwards.
+
+    An edit may have taken files away meanwhile, though never those of what it forwards.
+    """
+    forwarded = sum(len(each.attachments) for each in message.message_snapshots)
+    own = max(0, len(taken) - forwarded)
+    return taken[:own], taken[own:]
 
 
 def edit_id(message_id: int, at: datetime) -> str:
@@ -127,5 +170,11 @@ def _origin(message: discord.Message) -> str:
     if reference is not None and guild is not None and reference.guild_id == guild.id:
         channel = guild.get_channel_or_thread(reference.channel_id)
         if channel is not None:
-            return f"#{channel.name}"
+            return f"#{printable(channel.name)}"
     return "another conversation"
+
+
+def _person(person: discord.abc.User) -> str:
+    """Return who somebody is; the bot's own words never come in quotation marks and with an id."""
+    name = _QUOTATION.sub("", printable(person.display_name))
+    return f'"{name}" ({person.id})'

@@ -15,32 +15,13 @@ import anyio
 from aiogram import Bot
 from aiogram.client.session.aiohttp import AiohttpSession
 from aiogram.client.telegram import PRODUCTION, TelegramAPIServer
-from aiogram.exceptions import (
-    ClientDecodeError,
-    TelegramAPIError,
-    TelegramBadRequest,
-    TelegramConflictError,
-    TelegramEntityTooLarge,
-    TelegramForbiddenError,
-    TelegramMigrateToChat,
-    TelegramNetworkError,
-    TelegramNotFound,
-    TelegramRetryAfter,
-    TelegramServerError,
-    TelegramUnauthorizedError,
-)
+from aiogram.exceptions import ClientDecodeError, TelegramAPIError
 from aiogram.methods import GetFile, TelegramMethod
 from aiogram.utils.token import TokenValidationError
 
 from bot.bus import ChannelRefused, FileUnavailable
-from channels.delivery.screen import (
-    Flooded,
-    FormatRefused,
-    MessageGone,
-    Refused,
-    ScreenError,
-    Unreachable,
-)
+from channels.delivery.screen import Refused, Unreachable
+from channels.telegram.refusals import LockedOut, Unread, meaning
 
 TOKEN_SETTING = "TAPEBOT_TELEGRAM_TOKEN"  # noqa: S105 (its name)
 """The setting that holds the token."""
@@ -51,51 +32,8 @@ MOST_DOWNLOAD = 20 * 1024 * 1024
 _MEGABYTE = 1024 * 1024
 _CALL_SECONDS = 30
 _DOWNLOAD_SECONDS = 300
-_FLOOD_SECONDS = 5.0
-
-_GONE = (
-    "message to edit not found",
-    "message can't be edited",
-    "message to delete not found",
-    "message can't be deleted",
-    "message_id_invalid",
-    "there is no text in the message to edit",
-)
-_FORMAT = (
-    "can't parse entities",
-    "entity",
-    "entities",
-    "message is too long",
-    "message_too_long",
-    "text must be non-empty",
-    "message text is empty",
-)
 
 ResultT = TypeVar("ResultT")
-
-
-class Unchanged(ScreenError):
-    """An edit that changes nothing."""
-
-
-class Conflict(Unreachable):
-    """Somebody else gets this bot's updates; the text is Telegram's."""
-
-
-class MethodUnknown(Refused):
-    """The server does not have this method."""
-
-
-class Moved(ScreenError):
-    """The group became a supergroup.
-
-    Attributes:
-        chat_id: Its id from now on.
-    """
-
-    def __init__(self, chat_id: int) -> None:
-        super().__init__(f"the group is chat {chat_id} now")
-        self.chat_id = chat_id
 
 
 class Api:
@@ -106,7 +44,7 @@ class Api:
         base: Address of a Bot API server; None for Telegram's own.
 
     Attributes:
-        locked_out: Set once Telegram does not know the token any more.
+        locked_out: Set once Telegram said that it does not know the token.
 
     Raises:
         ChannelRefused: The token does not look like one.
@@ -140,24 +78,31 @@ class Api:
             seconds: How long an answer may take.
 
         Raises:
-            ScreenError: It failed; also ``Unchanged``, ``Conflict``, ``MethodUnknown``, ``Moved``.
+            ScreenError: It failed, also in the ways of ``channels.telegram.refusals``.
         """
         try:
-            result: ResultT = await self._bot(method, request_timeout=int(seconds))
-        except TelegramUnauthorizedError:
-            # Not refused: what was to be sent is to be sent once the token is right again.
-            self.locked_out.set()
-            raise Unreachable("Telegram does not know this bot's token") from None
+            result: ResultT | None = await self._bot(method, request_timeout=int(seconds))
         except TelegramAPIError as exc:
-            raise self._ours(exc) from None
-        except (ClientDecodeError, UnicodeDecodeError, TypeError):
+            error = meaning(exc, self._safe(exc.message or ""), method)
+            if isinstance(error, LockedOut):
+                self.locked_out.set()
+            raise error from None
+        except ClientDecodeError as exc:
+            if isinstance(exc.data, dict) and exc.data.get("ok") is True:
+                raise Unread from None
+            raise Unreachable("Telegram's answer could not be read") from None
+        except (UnicodeDecodeError, TypeError):
             # TypeError: aiogram looks for a word in a description that an error may lack.
             raise Unreachable("Telegram's answer could not be read") from None
         except (OSError, ValueError) as exc:
             raise Unreachable(self._safe(f"{type(exc).__name__}: {exc}")) from None
         if result is None:
-            raise Unreachable("Telegram's answer was empty")
+            raise Unread
         return result
+
+    def known_again(self) -> None:
+        """Forget that the token was not known."""
+        self.locked_out = anyio.Event()
 
     async def fetch(self, file_id: str, most: int) -> bytes:
         """Return a file's bytes.
@@ -204,30 +149,6 @@ class Api:
         """Close the connections."""
         await self._session.close()
 
-    def _ours(self, exc: TelegramAPIError) -> ScreenError:
-        if not exc.message:
-            return Unreachable("Telegram gave an error without a word on it")
-        text = self._safe(exc.message)
-        match exc:
-            case TelegramRetryAfter(retry_after=seconds):
-                return Flooded(float(seconds))
-            case TelegramMigrateToChat(migrate_to_chat_id=chat_id):
-                return Moved(chat_id)
-            case TelegramEntityTooLarge() | TelegramForbiddenError():
-                return Refused(text)
-            case TelegramConflictError():
-                return Conflict(text)
-            case TelegramNotFound():
-                return MethodUnknown(text)
-            case TelegramNetworkError() | TelegramServerError():
-                return Unreachable(text)
-            case TelegramBadRequest():
-                return _bad_request(text)
-        # A flood without parameters has no class of its own in aiogram.
-        if "too many requests" in text.lower():
-            return Flooded(_FLOOD_SECONDS)
-        return Refused(text)
-
     def _safe(self, text: str) -> str:
         return text.replace(self._secret, "…")
 
@@ -237,16 +158,3 @@ def too_large(most: int) -> FileUnavailable:
     if most >= MOST_DOWNLOAD:
         return FileUnavailable("it is larger than 20 MB, which is the most Telegram gives to bots")
     return FileUnavailable(f"it is larger than {most / _MEGABYTE:.3g} MB")
-
-
-def _bad_request(text: str) -> ScreenError:
-    said = text.lower()
-    if "message is not modified" in said:
-        return Unchanged(text)
-    if any(words in said for words in _GONE):
-        return MessageGone(text)
-    if any(words in said for words in _FORMAT):
-        return FormatRefused(text)
-    if "method not found" in said or "method is not available" in said:
-        return MethodUnknown(text)
-    return Refused(text)

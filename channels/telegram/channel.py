@@ -15,12 +15,13 @@ from channels.base import Platform
 from channels.delivery.courier import Courier
 from channels.delivery.screen import Flooded, ScreenError
 from channels.lanes import Lanes
-from channels.telegram.api import TOKEN_SETTING, Api, MethodUnknown
+from channels.telegram.api import TOKEN_SETTING, Api
 from channels.telegram.composing import Composer
 from channels.telegram.intake import Intake
 from channels.telegram.menu import keep_menu
 from channels.telegram.polling import Polling
 from channels.telegram.recent import Recent
+from channels.telegram.refusals import LockedOut, MethodUnknown
 from channels.telegram.screen import TelegramScreen
 from channels.telegram.spool import Spool
 from channels.telegram.telling import Teller
@@ -31,7 +32,11 @@ from channels.telegram.words import Me
 
 logger = logging.getLogger(__name__)
 
+_ASKED_AGAIN = 3
 _CLOSE_SECONDS = 5
+_START = "start"
+"""What Telegram's own button sends: https://core.telegram.org/bots/features#global-commands."""
+
 _TELEGRAM = "https://api.telegram.org"
 
 
@@ -91,11 +96,9 @@ class TelegramChannel:
         while True:
             try:
                 user = await api(GetMe())
-            except MethodUnknown as exc:
+            except (LockedOut, MethodUnknown) as exc:
                 raise self._unknown_token() from exc
             except ScreenError as error:
-                if api.locked_out.is_set():
-                    raise self._unknown_token() from None
                 if not told:
                     told = True
                     where = urlsplit(self._api_base or _TELEGRAM).hostname
@@ -108,7 +111,8 @@ class TelegramChannel:
             else:
                 if not user.can_read_all_group_messages:
                     self._tell_of_privacy()
-                return Me(user.id, user.username or "")
+                commands = frozenset(one.name for one in self._platform.commands)
+                return Me(user.id, user.username or "", commands | {_START})
 
     def _tell_of_privacy(self) -> None:
         """Say what keeps group messages away, where they are wanted.
@@ -163,8 +167,32 @@ class TelegramChannel:
             else:
                 tasks.start_soon(Polling(api, intake, announce, self._timing).run)
             announce(f"Telegram: @{me.username} is here")
-            await api.locked_out.wait()
+            await self._locked_out(api)
             tasks.cancel_scope.cancel()
+
+    async def _locked_out(self, api: Api) -> None:
+        """Return once the token is not known any more.
+
+        Telegram says so of good tokens, too, while it is out of order: it is asked again for about
+        a minute before a person is.
+        """
+        while True:
+            await api.locked_out.wait()
+            logger.warning("Telegram says that it does not know the token: I ask it again")
+            refused = 0
+            while refused < _ASKED_AGAIN and api.locked_out.is_set():
+                await anyio.sleep(self._timing.longest_retry / _ASKED_AGAIN)
+                try:
+                    await api(GetMe())
+                except (LockedOut, MethodUnknown):
+                    refused += 1
+                except ScreenError as error:
+                    logger.debug("Telegram does not say whether it knows the token: %s", error)
+                else:
+                    api.known_again()
+            if refused == _ASKED_AGAIN:
+                return
+            logger.info("Telegram knows the token after all")
 
     def _unknown_token(self) -> ChannelRefused:
         return ChannelRefused(

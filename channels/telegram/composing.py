@@ -36,12 +36,16 @@ class Composer:
     async def compose(self, events: list[Event], role: Role, *, asks: bool) -> Inbound:
         """Return events as one message; takes as long as their files do."""
         first = events[0]
+        self._recent.seen(first)
         attachments = [
             await self._media.take(self._file(wanted)) for event in events for wanted in event.files
         ]
         spoken = "\n".join(one.text for one in attachments if _spoken(one) and one.text)
-        text, quote = joined_text(events), self._quote(events)
-        if first.forwarded:
+        text, quote = joined_text(event.text for event in events), self._quote(events)
+        edits = None
+        if first.kind == "edit":
+            edits, text = self._recent.corrected(first)
+        if first.passed_on:
             # What somebody else said is not the person's own word, whoever sends it on.
             quote = quoted(quote or "", spoken) if spoken else quote
         else:
@@ -56,18 +60,20 @@ class Composer:
             quote=quote,
             role=role,
             asks=asks,
-            edits=self._recent.whole(first) if first.kind == "edit" else None,
+            edits=edits,
             attachments=tuple(attachments),
             pressed=first.message if first.kind == "press" else None,
         )
 
     def _quote(self, events: list[Event]) -> str | None:
+        found: list[str] = []
         for event in events:
             answers = event.answers
             known = answers and self._recent.last_answer(event.address.session, answers)
             if event.quote is not None and not known:
-                return event.quote
-        return None
+                found.append(event.quote)
+        # The parts of a forwarded album all say who it is from, and one or the other says more.
+        return next((one for one in found if "\n" in one), found[0] if found else None)
 
     def _file(self, wanted: Wanted) -> File:
         return File(

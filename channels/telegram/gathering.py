@@ -2,39 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable
 
 import anyio
 
-from bot.bus import Role
 from channels.telegram.reading import Event
 from channels.text import utf16_length
 
 _LONGEST_TEXT = 4_096
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """An event of somebody who was let in.
-
-    Attributes:
-        event: What they did.
-        role: As what they were let in; None where that is to be asked again.
-    """
-
-    event: Event
-    role: Role | None
-
-
 class Gathering:
-    """Parts that came one after the other in one chat; at least one.
+    """Messages of somebody who was let in, one after the other in one chat; at least one.
 
     Args:
         first: The first part.
     """
 
-    def __init__(self, first: Part) -> None:
+    def __init__(self, first: Event) -> None:
         self.parts = [first]
         self._closed = False
         self._changed = anyio.Event()
@@ -42,10 +27,10 @@ class Gathering:
 
     def takes(self, event: Event) -> bool:
         """Return whether an event is the next part."""
-        last = self.parts[-1].event
+        last = self.parts[-1]
         return not self._closed and event.kind == "message" and _continues(last, event)
 
-    def add(self, part: Part) -> None:
+    def add(self, part: Event) -> None:
         """Take the next part."""
         self.parts.append(part)
         self._close_unless_more()
@@ -56,7 +41,7 @@ class Gathering:
         self._closed = True
         self._changed.set()
 
-    async def complete(self, seconds: float, at_rest: Callable[[], Awaitable[None]]) -> list[Part]:
+    async def complete(self, seconds: float, at_rest: Callable[[], Awaitable[None]]) -> list[Event]:
         """Return all parts, once none has come for some seconds.
 
         Args:
@@ -75,17 +60,18 @@ class Gathering:
         return self.parts
 
     def _close_unless_more(self) -> None:
-        last = self.parts[-1].event
+        last = self.parts[-1]
         self._closed = last.kind != "message" or not (last.album or last.long)
 
 
-def joined_text(events: list[Event]) -> str:
+def joined_text(parts: Iterable[str]) -> str:
     """Return the text of parts as it was before it was split."""
-    text = ""
-    for before, event in zip([None, *events], events, strict=False):
+    text, before = "", None
+    for part in parts:
         # A text that fills a message to the last unit was cut in the middle of a word.
-        whole = before is None or utf16_length(before.text) < _LONGEST_TEXT
-        text += ("\n" if text and event.text and whole else "") + event.text
+        whole = before is None or utf16_length(before) < _LONGEST_TEXT
+        text += ("\n" if text and part and whole else "") + part
+        before = part
     return text
 
 

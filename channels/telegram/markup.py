@@ -75,11 +75,8 @@ class _Reader:
             self._end(value, where)
         elif kind == "Text":
             self._text(value)
-        elif kind == "Code" and _COMMAND.fullmatch(value):
-            # Plain, Telegram makes it a command that a tap sends.
-            self._write(value)
         elif kind == "Code":
-            self._inline_code(value)
+            self._code_span(value)
         elif kind in ("InlineHtml", "Html"):
             self._write(_LINE_BREAK.sub(" " if self._table.in_cell else "\n", value))
         elif kind in ("InlineMath", "DisplayMath"):
@@ -242,6 +239,13 @@ class _Reader:
             self._write(match[1])
             self._sheet.add("spoiler", start)
         self._write(text[last:])
+
+    def _code_span(self, text: str) -> None:
+        if _COMMAND.fullmatch(text):
+            # Plain, Telegram makes it a command that a tap sends.
+            self._write(text)
+        else:
+            self._inline_code(text)
 
     def _inline_code(self, text: str) -> None:
         if self._table.in_cell or any(web_address(url) for url, _ in self._links):

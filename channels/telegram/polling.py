@@ -10,9 +10,10 @@ from aiogram.methods import DeleteWebhook, TelegramMethod
 
 from bot.bus import BusClosed, BusError
 from channels.delivery.screen import Flooded, ScreenError
-from channels.telegram.api import Api, Conflict
+from channels.telegram.api import Api
 from channels.telegram.intake import Intake
 from channels.telegram.reading import ALLOWED_UPDATES
+from channels.telegram.refusals import Conflict
 from channels.telegram.timing import Pause, Timing
 from channels.telegram.updates import update_number
 
@@ -58,6 +59,7 @@ class Polling:
         self._offset: int | None = None
         self._conflict = False
         self._failures = 0
+        self._begun = False
 
     async def run(self) -> None:
         """Poll until cancelled; a lost network, floods and other pollers are waited out."""
@@ -86,7 +88,8 @@ class Polling:
         batch: list[Any] = await self._api(
             RawUpdates(
                 offset=self._offset,
-                timeout=self._timing.poll,
+                # At first, what is there already is wanted at once: parts of albums wait for it.
+                timeout=self._timing.poll if self._begun else 0,
                 allowed_updates=ALLOWED_UPDATES,
             ),
             seconds=self._timing.poll + _NETWORK_SECONDS,
@@ -109,6 +112,8 @@ class Polling:
             number = update_number(raw)
             if number is not None:
                 self._offset = number + 1
+        self._begun = True
+        self._intake.caught_up()
         if batch and self._offset is None:
             await self._bus.wait()
         else:

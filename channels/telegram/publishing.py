@@ -42,14 +42,19 @@ class Publisher:
             BusError: Another try may succeed; the sender was told.
         """
         try:
-            await self.told_of(event, partial(self._port.publish, inbound))
+            await self.told_of(event, partial(self._port.publish, inbound), asks=inbound.asks)
         except SessionFull as full:
-            self._teller.tell(inbound.address, str(full))
+            # What nobody said to the bot is nobody's loss.
+            if inbound.asks:
+                self._teller.tell(inbound.address, str(full))
+            logger.info("a message of %s is left out: %s", inbound.session, full)
         except InvalidInbound as invalid:
             logger.warning("a message of %s is left out: %s", inbound.session, invalid)
 
-    async def told_of(self, event: Event, act: Callable[[], Awaitable[ResultT]]) -> ResultT:
-        """Do something; where it fails, tell the sender once before the error goes on.
+    async def told_of(
+        self, event: Event, act: Callable[[], Awaitable[ResultT]], *, asks: bool
+    ) -> ResultT:
+        """Do something; where it fails, tell whoever asked once before the error goes on.
 
         Raises:
             BusError: It failed.
@@ -59,7 +64,7 @@ class Publisher:
         except (BusClosed, SessionFull, InvalidInbound):
             raise
         except BusError as error:
-            if event.update not in self._told:
+            if asks and event.update not in self._told:
                 self._told.append(event.update)
                 self._teller.tell(event.address, f"{error} (I try again until it works.)")
             raise

@@ -7,33 +7,33 @@ service messages, taken-back reactions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal
 
 from aiogram.types import (
     CallbackQuery,
     Chat,
+    InlineKeyboardMarkup,
     Message,
     MessageReactionUpdated,
     ReactionTypeEmoji,
     Update,
-    User,
 )
 
 from bot.bus import Address, Sender
 from channels.telegram.files import Wanted, files_of
+from channels.telegram.moves import Migration, migration_of
+from channels.telegram.people import GROUPS, author_of, person, reactor
+from channels.telegram.told import Told, told_of
 from channels.telegram.words import (
     Me,
     Said,
-    author_name,
-    chat_name,
-    forwarded_from,
+    passed_on,
     quote_of_reply,
     quoted,
     read_text,
     reply_of,
-    told_of,
 )
 from channels.text import utf16_length
 
@@ -46,8 +46,8 @@ ALLOWED_UPDATES = [
 ]
 """The kinds of updates that are read; Telegram is asked for no others."""
 
-_GROUPS = ("group", "supergroup")
 _LONG_TEXT = 4_000
+"""UTF-16 units; Telegram's programs split what is longer than 4,096."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +70,10 @@ class Event:
         files: What came with it.
         album: Names the album that it is a part of.
         plain: Text alone, which may go on in the next message.
-        forwarded: It is somebody else's.
+        passed_on: What it says is somebody else's: forwarded, or made by another bot.
         callback: To be acknowledged to Telegram.
+        long: Its text is so long that the rest of it may follow in another message.
+        forum: The group has topics.
     """
 
     update: int
@@ -89,25 +91,21 @@ class Event:
     files: tuple[Wanted, ...] = ()
     album: str | None = None
     plain: bool = False
-    forwarded: bool = False
+    passed_on: bool = False
     callback: str | None = None
+    long: bool = False
+    forum: bool = False
 
     @property
     def urgent(self) -> bool:
         """Whether it must not wait behind what takes long in its chat."""
         return self.text.strip().lower().partition("@")[0] == "/stop"
 
-    @property
-    def long(self) -> bool:
-        """Whether its text is so long that the rest of it may follow in another message.
 
-        Telegram's programs split what is longer than 4,096 UTF-16 units.
-        """
-        return self.plain and utf16_length(self.text) >= _LONG_TEXT
-
-
-def read_update(update: Update, channel: str, me: Me) -> Event | None:
+def read_update(update: Update, channel: str, me: Me) -> Event | Migration | None:
     """Return what an update says that somebody did; None where it is nothing to us."""
+    if update.message is not None and (move := migration_of(update.message, channel)) is not None:
+        return move
     if update.message is not None:
         return _message(update.update_id, update.message, channel, me)
     if update.edited_message is not None:
@@ -119,46 +117,23 @@ def read_update(update: Update, channel: str, me: Me) -> Event | None:
     return None
 
 
-def news_of(update: Update, me: Me) -> str | None:
-    """Return what an update tells of a group that somebody has to act on, in a line."""
-    member, message = update.my_chat_member, update.message
-    if member is not None and member.chat.type in _GROUPS:
-        present = ("member", "administrator", "restricted")
-        if (
-            member.new_chat_member.status in present
-            and member.old_chat_member.status not in present
-        ):
-            return (
-                f"@{me.username} was added to the group {member.chat.id}. It answers there once "
-                f"an owner writes /pair here in it, or TAPEBOT_ALLOW has telegram:{member.chat.id}"
-            )
-    if message is not None and message.migrate_to_chat_id is not None:
-        new = message.migrate_to_chat_id
-        return (
-            f"the group {message.chat.id} is {new} now: where the settings or /pair name it, "
-            f"name telegram:{new}"
-        )
-    return None
-
-
 def _message(update: int, message: Message, channel: str, me: Me) -> Event | None:
-    head = _head(message)
-    if head is None:
+    head, private = author_of(message), message.chat.type == "private"
+    said, files, source = _said(message, me), files_of(message), passed_on(message)
+    told = Told() if said.text else told_of(message)
+    nothing = not (said.text or told.text or files)
+    if head is None or nothing or (said.for_another and not private):
         return None
-    said = _said(message, me)
-    files = files_of(message)
-    if not said.text:
-        said = Said(told_of(message))
-    private = message.chat.type == "private"
-    if (said.for_another and not private) or not (said.text or files):
-        return None
-    text, quote, forwarded = said.text, quote_of_reply(message, me), forwarded_from(message)
-    if forwarded is not None:
-        # Whoever forwards a command does not give it.
-        said = Said("")
-        quote, text = quoted(f"Forwarded from {forwarded}:", text), ""
     target = reply_of(message)
     own = target is not None and target.from_user is not None and target.from_user.id == me.id
+    text, quote = said.text or told.text, quote_of_reply(message, me)
+    answers = _answers(message, target) if own else None
+    if source is not None:
+        # Whoever passes a command on does not give it, and names nobody.
+        quote, text = quoted(source, said.text or told.whole), ""
+        said, answers = Said(""), None
+    elif told.content:
+        quote, answers = "\n\n".join(filter(None, (told.quote, quote))), None
     return Event(
         update=update,
         kind="message",
@@ -171,35 +146,33 @@ def _message(update: int, message: Message, channel: str, me: Me) -> Event | Non
         sent_at=message.date,
         addressed=private or said.command or said.mentions_me or own,
         quote=quote,
-        answers=_answers(message, target) if own and forwarded is None else None,
+        answers=answers,
         files=files,
         album=message.media_group_id,
-        plain=bool(message.text) and forwarded is None,
-        forwarded=forwarded is not None,
+        plain=bool(message.text) and source is None,
+        passed_on=source is not None,
+        long=source is None and utf16_length(message.text or "") >= _LONG_TEXT,
+        forum=_forum(message.chat),
     )
 
 
 def _edit(update: int, message: Message, channel: str, me: Me) -> Event | None:
-    head, said = _head(message), _said(message, me)
-    if head is None or not said.text or said.for_another or forwarded_from(message) is not None:
+    # Without a text it is a place that moves, or a poll that goes on.
+    if message.forward_origin is not None or not (message.text or message.caption):
         return None
-    target = reply_of(message)
-    own = target is not None and target.from_user is not None and target.from_user.id == me.id
-    private = message.chat.type == "private"
-    return Event(
-        update=update,
+    event = _message(update, message, channel, me)
+    if event is None:
+        return None
+    return replace(
+        event,
         kind="edit",
-        address=_address(message, channel),
-        sender=head,
-        private=private,
-        message=str(message.message_id),
         # Two edits may fall into one second; an update's id stays the same when it comes again.
         id=f"{message.message_id}.e{update}",
-        text=said.text,
         sent_at=_moment(message.edit_date) or message.date,
-        addressed=private or said.command or said.mentions_me or own,
-        quote=quote_of_reply(message, me),
-        answers=_answers(message, target) if own else None,
+        files=(),
+        album=None,
+        plain=False,
+        long=False,
     )
 
 
@@ -207,14 +180,19 @@ def _press(update: int, query: CallbackQuery, channel: str) -> Event | None:
     message = query.message
     if message is None or not query.data or query.from_user.is_bot:
         return None
-    if message.chat.type not in (*_GROUPS, "private"):
+    if message.chat.type not in (*GROUPS, "private"):
         return None
-    topic = _topic(message) if isinstance(message, Message) else None
+    topic = None
+    if isinstance(message, Message):
+        topic = _topic(message)
+        # A changed client may send what stands on no button.
+        if message.reply_markup is not None and not _carries(message.reply_markup, query.data):
+            return None
     return Event(
         update=update,
         kind="press",
         address=Address(channel, str(message.chat.id), topic),
-        sender=_person(query.from_user),
+        sender=person(query.from_user),
         private=message.chat.type == "private",
         message=str(message.message_id),
         id=f"cb{query.id}",
@@ -222,15 +200,20 @@ def _press(update: int, query: CallbackQuery, channel: str) -> Event | None:
         sent_at=datetime.now(UTC),  # Telegram gives none
         addressed=True,
         callback=query.id,
+        forum=_forum(message.chat),
     )
+
+
+def _carries(keyboard: InlineKeyboardMarkup, data: str) -> bool:
+    return any(key.callback_data == data for row in keyboard.inline_keyboard for key in row)
 
 
 def _reaction(update: int, reaction: MessageReactionUpdated, channel: str) -> Event | None:
     chat = reaction.chat
     # The update does not say in which topic the message stands.
-    if chat.type not in (*_GROUPS, "private") or chat.is_forum:
+    if chat.type not in (*GROUPS, "private") or chat.is_forum:
         return None
-    sender = _reactor(reaction.user, reaction.actor_chat)
+    sender = reactor(reaction.user, reaction.actor_chat)
     before = [one for one in reaction.old_reaction if isinstance(one, ReactionTypeEmoji)]
     known = {one.emoji for one in before}
     added = [
@@ -254,16 +237,9 @@ def _reaction(update: int, reaction: MessageReactionUpdated, channel: str) -> Ev
     )
 
 
-def _head(message: Message) -> Sender | None:
-    """Return who wrote a message; None where it is nobody's that a bot listens to."""
-    if message.chat.type not in (*_GROUPS, "private") or message.is_automatic_forward:
-        return None
-    if message.sender_chat is not None:
-        # An anonymous administrator, or somebody who writes in the name of a channel.
-        return Sender(str(message.sender_chat.id), author_name(message))
-    if message.from_user is None or message.from_user.is_bot:
-        return None
-    return _person(message.from_user)
+def _forum(chat: Chat) -> bool:
+    # Private chats may have topics, too, and no General one.
+    return bool(chat.is_forum) and chat.type == "supergroup"
 
 
 def _said(message: Message, me: Me) -> Said:
@@ -287,16 +263,6 @@ def _topic(message: Message) -> str | None:
     if not message.is_topic_message or message.message_thread_id is None:
         return None
     return str(message.message_thread_id)
-
-
-def _reactor(user: User | None, chat: Chat | None) -> Sender | None:
-    if user is not None:
-        return None if user.is_bot else _person(user)
-    return None if chat is None else Sender(str(chat.id), chat_name(chat))
-
-
-def _person(user: User) -> Sender:
-    return Sender(str(user.id), user.full_name)
 
 
 def _moment(seconds: int | None) -> datetime | None:

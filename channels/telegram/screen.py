@@ -24,10 +24,12 @@ from aiogram.types import (
 
 from bot.bus import Address, Button
 from channels.delivery.screen import MessageGone, Outgoing, Pace, Refused
-from channels.telegram.api import Api, MethodUnknown, Moved, Unchanged
+from channels.telegram.api import Api
 from channels.telegram.entities import Piece
 from channels.telegram.recent import Recent
+from channels.telegram.refusals import MethodUnknown, Moved, Unchanged, Unread
 from channels.telegram.render import plain, render
+from channels.telegram.showing import change, show
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +39,9 @@ _TYPING_SECONDS = 10
 _LONGEST_DATA = 64
 _SHORT_LABEL = 12
 _BUTTONS_IN_ROW = 3
+_GENERAL = 1
+"""A forum's General topic, to actions only: messages for it must name none."""
+
 _NOTHING = Piece("…")
 _NO_PREVIEW = LinkPreviewOptions(is_disabled=True)
 
@@ -82,18 +87,18 @@ class TelegramScreen:
         address, piece = message.address, message.piece
 
         async def call(chat: int) -> str:
-            sent = await self._api(
-                SendMessage(
-                    chat_id=chat,
-                    message_thread_id=_topic(address),
-                    text=piece.text,
-                    entities=_entities(piece),
-                    link_preview_options=_NO_PREVIEW,
-                    reply_parameters=_reply(message.reply_to),
-                    reply_markup=_keyboard(message.buttons),
-                )
+            # In a chat with a new id, the message that is answered has another one, too.
+            moved = chat != int(address.chat_id)
+            sending = SendMessage(
+                chat_id=chat,
+                message_thread_id=_topic(address),
+                text=piece.text,
+                entities=_entities(piece),
+                link_preview_options=_NO_PREVIEW,
+                reply_parameters=None if moved else _reply(message.reply_to),
+                reply_markup=_keyboard(message.buttons),
             )
-            return str(sent.message_id)
+            return str(await show(self._api, sending))
 
         sent = await self._in_chat(address, call)
         self._recent.shown(address.session, message.key.rpartition("/")[0], sent)
@@ -105,16 +110,15 @@ class TelegramScreen:
         """Change a message; one that is so already is fine."""
 
         async def call(chat: int) -> None:
-            await self._api(
-                EditMessageText(
-                    chat_id=chat,
-                    message_id=_number(message_id),
-                    text=piece.text,
-                    entities=_entities(piece),
-                    link_preview_options=_NO_PREVIEW,
-                    reply_markup=_keyboard(buttons),
-                )
+            changing = EditMessageText(
+                chat_id=chat,
+                message_id=_number(message_id),
+                text=piece.text,
+                entities=_entities(piece),
+                link_preview_options=_NO_PREVIEW,
+                reply_markup=_keyboard(buttons),
             )
+            await change(self._api, changing)
 
         try:
             await self._in_chat(address, call)
@@ -134,11 +138,12 @@ class TelegramScreen:
 
     async def typing(self, address: Address) -> None:
         """Show that an answer is on its way, for five seconds."""
+        topic = _topic(address)
+        if topic is None and self._recent.is_forum(address.chat_id):
+            topic = _GENERAL
 
         async def call(chat: int) -> None:
-            action = SendChatAction(
-                chat_id=chat, action="typing", message_thread_id=_topic(address)
-            )
+            action = SendChatAction(chat_id=chat, action="typing", message_thread_id=topic)
             await self._api(action, seconds=_TYPING_SECONDS)
 
         await self._in_chat(address, call)
@@ -165,6 +170,8 @@ class TelegramScreen:
         except MethodUnknown:
             logger.info("this Bot API server has no drafts: answers are streamed by edits")
             self._drafts = False
+        except Unread:
+            return True
         except Refused as refused:
             logger.info("no drafts for %s: %s", address.session, refused)
             self._no_drafts.add(chat)
@@ -221,10 +228,12 @@ def _entities(piece: Piece) -> list[MessageEntity] | None:
 def _keyboard(buttons: tuple[Button, ...]) -> InlineKeyboardMarkup | None:
     """Return buttons below a message: short ones side by side, others a row each."""
     rows: list[list[InlineKeyboardButton]] = []
+    known: set[str] = set()
     for button in buttons:
-        if not 0 < len(button.command.encode()) <= _LONGEST_DATA or not button.label.strip():
-            logger.warning("the button %r is left out: Telegram takes 64 bytes", button.label)
+        if why := _left_out(button, known):
+            logger.warning("the button %r is left out: %s", button.label, why)
             continue
+        known.add(button.command)
         key = InlineKeyboardButton(text=button.label, callback_data=button.command)
         row = rows[-1] if rows else []
         short = all(len(one.text) <= _SHORT_LABEL for one in (*row, key))
@@ -233,6 +242,17 @@ def _keyboard(buttons: tuple[Button, ...]) -> InlineKeyboardMarkup | None:
         else:
             rows.append([key])
     return InlineKeyboardMarkup(inline_keyboard=rows) if rows else None
+
+
+def _left_out(button: Button, known: set[str]) -> str | None:
+    """Return why a button is not shown; None where it is."""
+    if not button.label.strip():
+        return "it has no label"
+    if button.command in known:
+        return "another one has its command"
+    if not 0 < len(button.command.encode()) <= _LONGEST_DATA:
+        return "Telegram takes commands of 1 to 64 bytes"
+    return None
 
 
 def _draft_id(stream: str) -> int:

@@ -13,6 +13,7 @@ from bot.bus import Address
 from channels.delivery.screen import Flooded, ScreenError, Unreachable
 from channels.lanes import Lanes
 from channels.telegram.api import Api
+from channels.telegram.showing import show
 from channels.telegram.timing import Pause, Timing
 
 logger = logging.getLogger(__name__)
@@ -60,7 +61,7 @@ class Teller:
         try:
             for _ in range(_TRIES):
                 try:
-                    await self._api(message)
+                    await show(self._api, message)
                 except Flooded as flood:
                     await pause.wait(flood.seconds)
                 except Unreachable:

@@ -9,12 +9,18 @@ from typing import Any
 from aiogram.types import Update
 from pydantic import ValidationError
 
-from channels.telegram.reading import Event, news_of, read_update
+from channels.telegram.mending import mended
+from channels.telegram.moves import Migration, moved_ids
+from channels.telegram.people import GROUPS
+from channels.telegram.reading import Event, read_update
 from channels.telegram.words import Me
 
 logger = logging.getLogger(__name__)
 
 _MOST_NEWS = 20
+"""Of a kind, so that strangers' groups are never what keeps another kind back."""
+
+_ROUNDS = 4
 
 
 class UpdateReader:
@@ -30,12 +36,12 @@ class UpdateReader:
         self._channel = channel
         self._me = me
         self._announce = announce
-        self._news: set[str] = set()
+        self._news: dict[str, set[str]] = {}
 
-    def read(self, raw: Any) -> Event | None:
+    def read(self, raw: Any) -> Event | Migration | None:
         """Return what somebody did; None where it is nothing to us, or malformed."""
         try:
-            update = Update.model_validate(raw)
+            update = _validated(raw)
             self._tell_news(update)
             return read_update(update, self._channel, self._me)
         except ValidationError as exc:
@@ -51,15 +57,60 @@ class UpdateReader:
         return None
 
     def _tell_news(self, update: Update) -> None:
-        news = news_of(update, self._me)
-        if news is None or news in self._news or len(self._news) >= _MOST_NEWS:
+        news = _news_of(update, self._me)
+        if news is None:
             return
-        self._news.add(news)
-        logger.info("%s", news)
-        self._announce(f"Telegram: {news}")
+        kind, line = news
+        told = self._news.setdefault(kind, set())
+        if line in told or len(told) >= _MOST_NEWS:
+            return
+        told.add(line)
+        logger.info("%s", line)
+        self._announce(f"Telegram: {line}")
 
 
 def update_number(raw: Any) -> int | None:
     """Return an update's id; None where it has none."""
     number = raw.get("update_id") if isinstance(raw, dict) else None
     return number if isinstance(number, int) else None
+
+
+def _validated(raw: Any) -> Update:
+    """Return an update, if need be without what nobody can read of its message.
+
+    Raises:
+        ValidationError: What it needs is malformed.
+    """
+    for _ in range(_ROUNDS):
+        try:
+            return Update.model_validate(raw)
+        except ValidationError as error:
+            found = mended(raw, error)
+            if found is None:
+                raise
+            raw, left_out = found
+            names = ", ".join(sorted(left_out))
+            logger.info("the update %s is read without its %s", update_number(raw), names)
+    return Update.model_validate(raw)
+
+
+def _news_of(update: Update, me: Me) -> tuple[str, str] | None:
+    """Return what an update tells of a group that somebody has to act on: its kind, and a line."""
+    member, message = update.my_chat_member, update.message
+    if member is not None and member.chat.type in GROUPS:
+        present = ("member", "administrator", "restricted")
+        if (
+            member.new_chat_member.status in present
+            and member.old_chat_member.status not in present
+        ):
+            return "joined", (
+                f"@{me.username} was added to the group {member.chat.id}. It answers there once "
+                f"an owner writes /pair here in it, or TAPEBOT_ALLOW has telegram:{member.chat.id}"
+            )
+    if message is not None and (ids := moved_ids(message)) is not None:
+        old, new = ids
+        return "moved", (
+            f"the group {old} is {new} now: where the settings or /pair name it, "
+            f"name telegram:{new}"
+        )
+    return None

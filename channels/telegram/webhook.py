@@ -13,6 +13,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import anyio
@@ -32,6 +33,8 @@ logger = logging.getLogger(__name__)
 _HEADER = "X-Telegram-Bot-Api-Secret-Token"
 _MOST_BYTES = 1024 * 1024
 _STOP_SECONDS = 2.0
+_CATCH_UP = 5
+"""Times as long as the next part of an album is waited for, parts of before the start are."""
 
 Taker = Callable[[Any], Awaitable[None]]
 
@@ -170,17 +173,26 @@ class Webhook:
         self._announce = announce
         self._timing = timing
         self._told = ""
+        # Telegram's dates are whole seconds.
+        self._trouble = datetime.now(UTC) - timedelta(seconds=1)
 
     async def run(self, listener: _Listener) -> None:
         """Take updates until cancelled."""
         name = str(self._api.bot_id)
         listener.bots[name] = (self._secret, self._intake.take)
         try:
-            while True:
-                await self._ask()
-                await self._watch()
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._catch_up)
+                while True:
+                    await self._ask()
+                    await self._watch()
         finally:
             del listener.bots[name]
+
+    async def _catch_up(self) -> None:
+        """Give Telegram some time to send what a run before this one did not take."""
+        await anyio.sleep(_CATCH_UP * self._timing.gather)
+        self._intake.caught_up()
 
     async def _ask(self) -> None:
         """Ask Telegram for the updates, until it agrees."""
@@ -218,8 +230,11 @@ class Webhook:
             if info.url != self._address:
                 self._tell("another program took this bot's updates; stop it. I take them back")
                 return
-            if info.last_error_message and info.pending_update_count:
-                self._tell(f"updates do not get through: {info.last_error_message}")
+            at = info.last_error_date
+            if at is not None and at > self._trouble:
+                self._trouble = at
+                if info.pending_update_count:
+                    self._tell(f"updates do not get through: {info.last_error_message}")
 
     def _tell(self, what: str) -> None:
         if what != self._told:

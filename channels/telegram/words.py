@@ -2,12 +2,12 @@
 
 Rule 1: a person's own words and what they only quote or forward are kept apart.
 Rule 2: who is meant is read from entities, never from the text: anybody may write a name.
-Rule 3: entities count UTF-16 code units (https://core.telegram.org/bots/api#messageentity).
+Rule 3: a name is always in quotes: the bot's own words never are, so nobody can be called like them.
+Rule 4: entities count UTF-16 code units (https://core.telegram.org/bots/api#messageentity).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from aiogram.types import (
@@ -20,9 +20,13 @@ from aiogram.types import (
     MessageOriginUser,
 )
 
+from channels.telegram.told import told_of
+
 MOST_QUOTED = 2_000
 """Characters of a quote that are kept."""
 
+_LONGEST_LINK = 1_000
+_NO_QUOTES = str.maketrans(dict.fromkeys('"“”„‟«»〝〞〟＂'))
 _SPACE, _COMMA, _COLON = (char.encode("utf-16-le") for char in " ,:")
 
 
@@ -33,10 +37,12 @@ class Me:
     Attributes:
         id: Its user id.
         username: Its handle, without ``@``.
+        commands: The names of its commands, without the slash.
     """
 
     id: int
     username: str
+    commands: frozenset[str] = frozenset()
 
     def named(self, handle: str) -> bool:
         """Return whether a handle, without ``@``, is the bot's."""
@@ -50,7 +56,7 @@ class Said:
     Attributes:
         text: Without the bot's own name; of others ``@name``.
         mentions_me: It names the bot.
-        command: It begins with a slash command for this bot.
+        command: It begins with a slash command for this bot: one that names it, or that it has.
         for_another: It begins with a slash command for another bot.
     """
 
@@ -83,7 +89,10 @@ def read_text(text: str, entities: list[MessageEntity] | None, me: Me) -> Said:
             mentions = mentions or (bool(target) and mine)
             new = name if mine else shown
             if entity.offset == 0:
-                command, for_another = mine, not mine
+                has = bool(target) or name.removeprefix("/").lower() in me.commands
+                command, for_another = mine and has, not mine
+        elif entity.type == "text_link":
+            new = shown + _behind(shown, entity.url)
         if new != shown:
             before, after = coded[:start], coded[stop:]
             if not new:
@@ -91,6 +100,27 @@ def read_text(text: str, entities: list[MessageEntity] | None, me: Me) -> Said:
             coded = before + new.encode("utf-16-le", "surrogatepass") + after
     told = coded.decode("utf-16-le", "replace").strip()
     return Said(told or (text.strip() if mentions else ""), mentions, command, for_another)
+
+
+def with_links(text: str, entities: list[MessageEntity] | None) -> str:
+    """Return a text with the addresses of its links behind their words."""
+    coded = text.encode("utf-16-le", "surrogatepass")
+    for entity in sorted(entities or [], key=lambda one: one.offset, reverse=True):
+        start, stop = 2 * entity.offset, 2 * (entity.offset + entity.length)
+        if entity.type == "text_link" and 0 <= start < stop <= len(coded):
+            shown = coded[start:stop].decode("utf-16-le", "replace")
+            behind = _behind(shown, entity.url).encode("utf-16-le", "surrogatepass")
+            coded = coded[:stop] + behind + coded[stop:]
+    return coded.decode("utf-16-le", "replace")
+
+
+def _behind(shown: str, url: str | None) -> str:
+    """Return a link's address; empty where its words say it, or where it names a person."""
+    if not url or len(url) > _LONGEST_LINK or url.startswith("tg://user"):
+        return ""
+    bare = url.rstrip("/")
+    said = shown.strip().rstrip("/")
+    return "" if said in (bare, bare.partition("://")[2]) else f" ({url})"
 
 
 def _closed_up(before: bytes, after: bytes) -> bytes:
@@ -102,54 +132,28 @@ def _closed_up(before: bytes, after: bytes) -> bytes:
     return after
 
 
-def told_of(message: Message) -> str:
-    """Return what stands for a message that is neither text nor file; empty for a service message."""
-    return next(iter((*_of_person(message), *_of_place(message), *_of_list(message))), "")
+def passed_on(message: Message) -> str | None:
+    """Return the line above what a message passes on; None where it is the sender's own.
 
-
-def _of_person(message: Message) -> Iterator[str]:
-    if sticker := message.sticker:
-        yield f"(sticker {sticker.emoji})" if sticker.emoji else "(sticker)"
-    if contact := message.contact:
-        name = " ".join(filter(None, (contact.first_name, contact.last_name)))
-        yield f"(contact: {name}, {contact.phone_number})"
-    if dice := message.dice:
-        yield f"(dice {dice.emoji}: {dice.value})"
-    if message.story:
-        yield "(a story, which bots cannot see)"
-    if message.paid_media:
-        yield "(paid media, which bots cannot see)"
-
-
-def _of_place(message: Message) -> Iterator[str]:
-    if venue := message.venue:
-        place = venue.location
-        yield f"(place: {venue.title}, {venue.address}, {place.latitude}, {place.longitude})"
-    if location := message.location:
-        yield f"(location: {location.latitude}, {location.longitude})"
-
-
-def _of_list(message: Message) -> Iterator[str]:
-    if poll := message.poll:
-        options = "; ".join(option.text for option in poll.options)
-        yield f"(poll: {poll.question} Options: {options})"
-    if checklist := message.checklist:
-        tasks = "; ".join(task.text for task in checklist.tasks)
-        yield f"(checklist: {checklist.title}: {tasks})"
-    if game := message.game:
-        yield f"(game: {game.title})"
-
-
-def forwarded_from(message: Message) -> str | None:
-    """Return the name of the author of a forwarded message; None where it is not forwarded."""
+    A result of an inline bot is that bot's text: https://core.telegram.org/bots/inline.
+    """
     match message.forward_origin:
         case MessageOriginUser(sender_user=user):
-            return user.full_name
+            return f"Forwarded from {attributed(user.full_name, user.id)}:"
         case MessageOriginHiddenUser(sender_user_name=name):
-            return name
+            return f"Forwarded from {attributed(name)}:"
         case MessageOriginChat(sender_chat=chat) | MessageOriginChannel(chat=chat):
-            return chat_name(chat)
+            return f"Forwarded from {attributed(chat_name(chat), chat.id)}:"
+    if message.via_bot is not None:
+        return f"Sent through @{message.via_bot.username or 'a_bot'}:"
     return None
+
+
+def attributed(name: str, number: int | None = None) -> str:
+    """Return a name in quotes, which it cannot leave, and the id, which cannot be chosen."""
+    kept = "".join(char for char in name if char.isspace() or char.isprintable())
+    kept = " ".join(kept.translate(_NO_QUOTES).split()) or "somebody"
+    return f'"{kept}"' if number is None else f'"{kept}" ({number})'
 
 
 def quoted(author: str, said: str) -> str:
@@ -172,18 +176,25 @@ def reply_of(message: Message) -> Message | None:
 
 def quote_of_reply(message: Message, me: Me) -> str | None:
     """Return what a message replies to: the part that was marked, else its whole text."""
-    marked = message.quote.text if message.quote is not None and message.quote.is_manual else None
+    part = message.quote
+    marked = with_links(part.text, part.entities) if part is not None and part.is_manual else None
     target = reply_of(message)
     if target is None:
         if message.external_reply is None or not marked:
             return None
         return quoted("In reply to another chat:", marked)
-    said = marked or target.text or target.caption or told_of(target) or _named_file(target)
+    said = (
+        marked
+        or with_links(target.text or "", target.entities)
+        or with_links(target.caption or "", target.caption_entities)
+        or told_of(target).whole
+        or _named_file(target)
+    )
     if not said:
         return None
     if target.from_user is not None and target.from_user.id == me.id:
         return quoted("In reply to your message:", said)
-    return quoted(f"In reply to {author_name(target)}:", said)
+    return quoted(f"In reply to {_author(target)}:", said)
 
 
 def _named_file(message: Message) -> str:
@@ -192,11 +203,12 @@ def _named_file(message: Message) -> str:
     return f"({found.replace('_', ' ')})" if found else ""
 
 
-def author_name(message: Message) -> str:
-    """Return the name shown above a message."""
+def _author(message: Message) -> str:
     if message.sender_chat is not None:
-        return chat_name(message.sender_chat)
-    return message.from_user.full_name if message.from_user is not None else "somebody"
+        return attributed(chat_name(message.sender_chat), message.sender_chat.id)
+    if message.from_user is not None:
+        return attributed(message.from_user.full_name, message.from_user.id)
+    return "somebody"
 
 
 def chat_name(chat: Chat) -> str:

@@ -166,7 +166,7 @@ async def test_what_is_replied_to_or_forwarded_is_a_quote_and_not_the_persons_wo
         server.say(server.direct(ada), ada, "look", extra=forward)
         await rig.hear(2)
     quotes = {each.text: each.quote for each in rig.heard}
-    assert quotes["is it?"].startswith("In reply to Eve:\nthe tea is cold!")
+    assert quotes["is it?"].startswith(f'In reply to "Eve" ({eve}):\nthe tea is cold!')
     assert len(quotes["is it?"]) == 2000
     assert quotes["look"] == "Forwarded from another conversation:\nsecret plan"
 

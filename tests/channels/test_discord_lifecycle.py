@@ -13,7 +13,9 @@ from bot.bus import Address, BusClosed, BusError, ChannelRefused
 from bot.bus.local import LocalBus
 from bot.testing.discord_books import Upload
 from bot.testing.discord_server import DiscordServer
+from channels.discord import channel as channel_module
 from channels.discord import client as client_module
+from channels.discord import gate as gate_module
 
 TOKEN = "MTIzNDU2Nzg5MDEyMzQ1Njc4.GabcDE.a-secret-that-nobody-may-see"
 
@@ -74,7 +76,9 @@ async def test_a_wrong_token_is_refused_with_its_settings_name(rig, token):
     assert token not in text or len(token) < 2
 
 
-async def test_a_token_that_was_changed_meanwhile_is_refused_too(rig, server):
+async def test_a_token_that_was_changed_meanwhile_is_refused_too(rig, server, monkeypatch):
+    monkeypatch.setattr(channel_module, "FIRST_PAUSE", 0.1)
+
     def change() -> None:
         server.token = "another"
         server.faults.invalidate()
@@ -231,8 +235,9 @@ async def test_a_stopping_bus_takes_nothing_and_loses_nothing(rig, server, ada, 
 
 
 async def test_an_error_of_the_bus_is_told_once_and_the_message_taken_in_the_end(
-    rig, server, ada, place
+    rig, server, ada, place, monkeypatch
 ):
+    monkeypatch.setattr(gate_module, "FIRST_PAUSE", 0.05)
     async with rig.connected():
         rig.refusals += [BusError("The disk is full."), BusError("The disk is full.")]
         server.say(place, ada, "hello")
@@ -242,7 +247,10 @@ async def test_an_error_of_the_bus_is_told_once_and_the_message_taken_in_the_end
     ]
 
 
-async def test_the_token_and_strangers_words_are_never_logged(rig, server, ada, place, caplog):
+async def test_the_token_and_strangers_words_are_never_logged(
+    rig, server, ada, place, caplog, monkeypatch
+):
+    monkeypatch.setattr(channel_module, "FIRST_PAUSE", 0.1)
     caplog.set_level(logging.DEBUG)
     eve = server.user("eve")
     server.faults.hang_up(r"GET /users/@me$", times=1)

@@ -14,6 +14,7 @@ from discord_rig import Rig
 from bot.bus import Address
 from bot.testing.discord_books import Upload
 from bot.testing.discord_server import DiscordServer
+from channels.discord import channel as channel_module
 from channels.discord.marks import Marks
 
 
@@ -135,7 +136,10 @@ async def test_live_messages_wait_behind_what_was_missed_in_their_channel_alone(
     assert len(server.books.downloads) == 1  # the history held it, too
 
 
-async def test_after_a_session_was_declared_invalid_what_fell_between_is_heard(rig, server, ada):
+async def test_after_a_session_was_declared_invalid_what_fell_between_is_heard(
+    rig, server, ada, monkeypatch
+):
+    monkeypatch.setattr(channel_module, "FIRST_PAUSE", 0.3)
     place = server.direct(ada)
     async with rig.connected():
         server.say(place, ada, "before")

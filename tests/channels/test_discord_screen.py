@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import AsyncIterator
 
 import anyio
@@ -147,12 +146,11 @@ async def test_an_answer_waits_out_server_errors_and_a_broken_network(rig, serve
 
 
 async def test_a_short_limit_in_one_channel_delays_no_other(rig, server, place, address, general):
-    server.faults.flood(place, requests=1, per=3.0)
-    begun = time.monotonic()
+    server.faults.flood(place, requests=1, per=1.0)
     for number in range(3):
         await rig.send(Answer(address, f"a{number}", f"text {number}"))
     await rig.answer(Address("discord", str(general)), "elsewhere", number="b")
-    assert time.monotonic() - begun < 2.0
+    assert "text 2" not in server.books.texts(place)
     await rig.until(lambda: sum(each.final for each in rig.reports) == 4, within=15)
     assert server.books.texts(place) == ["text 0", "text 1", "text 2"]
 

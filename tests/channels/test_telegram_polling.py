@@ -184,6 +184,44 @@ async def test_a_token_that_is_revoked_later_ends_the_channel(rig):
     assert rig.telegram.token.partition(":")[2] not in str(refused.value)
 
 
+@pytest.mark.parametrize("times", [1, 2])
+async def test_a_token_that_is_unknown_for_a_moment_ends_nothing(rig, times):
+    chat = rig.telegram.private(7)
+    async with rig.running():
+        rig.telegram.say(chat, 7, "one")
+        await rig.shown(chat, 1)
+        rig.telegram.faults.refuse(401, "Unauthorized", method="getMe", times=times)
+        rig.telegram.faults.refuse(401, "Unauthorized", method="sendMessage")
+        rig.telegram.say(chat, 7, "two")
+        assert await rig.shown(chat, 2) == ["echo: one", "echo: two"]
+        await rig.telegram.until(lambda books: len(books.called("getMe")) == 2 + times)
+        # The next moment counts for itself.
+        rig.telegram.faults.refuse(401, "Unauthorized", method="getMe", times=2)
+        rig.telegram.faults.refuse(401, "Unauthorized", method="sendMessage")
+        rig.telegram.say(chat, 7, "three")
+        assert (await rig.shown(chat, 3))[2:] == ["echo: three"]
+        await rig.telegram.until(lambda books: len(books.called("getMe")) == 5 + times)
+
+
+async def test_an_outage_while_the_token_is_asked_about_ends_nothing(rig):
+    chat = rig.telegram.private(7)
+    async with rig.running():
+        rig.telegram.say(chat, 7, "one")
+        await rig.shown(chat, 1)
+        rig.telegram.faults.html(method="getMe", times=5)
+        rig.telegram.faults.refuse(401, "Unauthorized", method="sendMessage")
+        rig.telegram.say(chat, 7, "two")
+        await rig.telegram.until(lambda books: len(books.called("getMe")) == 7)
+        assert await rig.shown(chat, 2) == ["echo: one", "echo: two"]
+
+
+async def test_at_the_start_one_word_on_an_unknown_token_is_enough(rig):
+    rig.telegram.faults.refuse(401, "Unauthorized", method="getMe")
+    with pytest.raises(ChannelRefused, match="revoked or mistyped"), anyio.fail_after(5):
+        await rig.channel().run(rig.port())
+    assert len(rig.telegram.books.called("getMe")) == 1
+
+
 async def test_two_bots_know_nothing_of_each_other(rig):
     other = "4300002:ANOTHER-TOKEN"
     work = rig.telegram.bot(other, name="Work", username="work_bot")

@@ -167,8 +167,6 @@ async def test_a_server_that_is_away_is_worth_another_try(telegram, screen):
 @pytest.mark.parametrize(
     ("status", "body"),
     [
-        (200, b'{"ok": true}'),
-        (200, b'{"ok": true, "result": 5}'),
         (200, b'{"ok": false}'),
         (200, b"null"),
         (200, b"[]"),
@@ -225,6 +223,47 @@ async def test_a_revoked_token_is_noted_and_the_answer_is_not_given_up(telegram,
     with pytest.raises(Unreachable):
         await screen.send(out("x"))
     assert api.locked_out.is_set()
+
+
+@pytest.mark.parametrize("words", ["message to be replied not found", "REPLY_MESSAGE_ID_INVALID"])
+async def test_a_target_that_telegram_does_not_know_is_gone_only_where_there_is_one(
+    telegram, screen, words
+):
+    number = str(telegram.say(7, 7, "Hello?"))
+    telegram.faults.refuse(400, f"Bad Request: {words}", method="sendMessage", times=2)
+    with pytest.raises(MessageGone):
+        await screen.send(out("x", reply_to=number))
+    with pytest.raises(Refused):
+        await screen.send(out("x"))
+
+
+async def test_what_is_said_of_edits_means_nothing_to_a_new_message(telegram, screen):
+    words = "Bad Request: MESSAGE_ID_INVALID"
+    telegram.faults.refuse(400, words, method="sendMessage")
+    telegram.faults.refuse(400, words, method="editMessageText")
+    number = str(telegram.say(7, 7, "Hello?"))
+    with pytest.raises(Refused):
+        await screen.send(out("x", reply_to=number))
+    sent = await screen.send(out("x"))
+    with pytest.raises(MessageGone):
+        await screen.edit(ADA, sent, Piece("y"))
+
+
+async def test_a_topic_that_is_gone_is_said_in_plain_words(telegram, screen):
+    forum = telegram.group(-1002, "Forum", forum=True)
+    topic = telegram.topic(forum, "Roses", 7)
+    telegram.drop_topic(forum, topic)
+    with pytest.raises(Refused, match="the topic is not there any more"):
+        await screen.send(out("x", Address("telegram", "-1002", str(topic))))
+
+
+async def test_of_buttons_with_one_command_and_of_those_without_a_label_one_is_shown(
+    telegram, screen
+):
+    buttons = (Button("Yes", "/yes"), Button(" ", "/no"), Button("Yes!", "/yes"))
+    await screen.send(out("Sure?", buttons=buttons))
+    [row] = telegram.books.messages(7)[0].buttons
+    assert [one["text"] for one in row] == ["Yes"]
 
 
 async def test_a_group_that_moved_is_followed(telegram, screen):
@@ -302,6 +341,21 @@ async def test_typing_and_a_draft_are_seen_before_the_answer(rig):
         await rig.bus.send(Answer(ADA, "a1", "The answer to this is rather long.", stream="a1"))
         await rig.telegram.until_messages(chat, 1)
     assert rig.telegram.books.texts(chat.id) == ["The answer to this is rather long."]
+
+
+async def test_typing_is_seen_in_the_general_topic_of_a_forum(rig):
+    forum = rig.telegram.group(-1002, "Forum", forum=True)
+    topics = rig.telegram.private(7, topics=True)
+    rig.telegram.topic(topics, "Roses", 7)
+    async with rig.running():
+        for number, chat in enumerate((forum, topics)):
+            rig.telegram.say(chat, 7, "@tape_bot hello")
+            await rig.shown(chat, 1)
+            await rig.bus.send(Activity(Address("telegram", str(chat.id)), "thinking"))
+            await rig.telegram.until(lambda books, most=number: len(books.actions) > most)
+            await rig.bus.send(Activity(Address("telegram", str(chat.id)), "idle"))
+    seen = {(one.chat, one.topic) for one in rig.telegram.books.actions}
+    assert seen == {(-1002, 1), (7, None)}
 
 
 async def test_a_chat_that_blocked_the_bot_is_reported_as_not_reached(rig):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import stat
 import subprocess
 import sys
@@ -15,6 +16,8 @@ from telegram_rig import rigged
 
 from bot.bus import BusClosed, BusError
 from bot.testing.telegram_media import Media
+from channels.base import Groups
+from channels.telegram import WebhookPlace
 from channels.telegram.spool import Spool
 
 KILLED = """
@@ -75,6 +78,27 @@ async def test_an_album_that_was_killed_half_way_is_one_message_after_the_restar
     assert (inbound.text, len(inbound.attachments)) == ("two", 2)
 
 
+@pytest.mark.parametrize("how", ["polled", "by webhook"])
+async def test_an_album_that_was_killed_before_its_last_part_came_waits_for_it(rig, how):
+    items = [Media("photo", b"1"), Media("photo", b"22", caption="two")]
+    rig.telegram.album(rig.chat, 7, items)
+    first = rig.telegram.books.updates[0].update
+    await Spool(rig.folder / "telegram" / "spool").put(first["update_id"], first)
+    bot = rig.telegram.world.bots[rig.telegram.token]
+    bot.confirm(first["update_id"] + 1, rig.telegram.books)
+    # Longer than the next part is waited for.
+    for method in ("getUpdates", "setWebhook"):
+        rig.telegram.faults.slow(0.4, method=method)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    place = WebhookPlace(f"http://127.0.0.1:{port}", "127.0.0.1", port)
+    async with rig.running(**({} if how == "polled" else {"webhook": place})):
+        [inbound] = await rig.arrived(1)
+        await rig.shown(rig.chat, 1)
+    assert (inbound.text, len(inbound.attachments)) == ("two", 2)
+
+
 async def test_a_message_that_was_published_before_the_kill_is_not_answered_again(rig):
     async with rig.running():
         rig.telegram.voice(rig.chat, 7, b"once")
@@ -101,6 +125,48 @@ async def test_who_was_shut_out_meanwhile_stays_out(rig):
         await rig.shown(rig.chat, 1)
     assert (rig.inbounds, rig.spooled) == ([], [])
     assert len(rig.telegram.books.downloads) == before
+
+
+async def test_who_is_shut_out_while_something_of_theirs_waits_is_out_at_once(rig):
+    gate = anyio.Event()
+    rig.telegram.faults.slow(method="download", gate=gate, times=1)
+    eve, group = rig.telegram.private(13), rig.telegram.group(-1001, "Garden")
+    rig.door.roles["13"] = "member"
+    async with rig.running():
+        rig.telegram.voice(eve, 13, b"first")
+        await rig.telegram.until(lambda books: books.called("getFile"))
+        rig.telegram.voice(eve, 13, b"second")
+        rig.telegram.say(eve, 13, "third")
+        rig.telegram.say(group, 7, "@tape_bot hello")
+        assert await rig.shown(group, 1) == ["echo: hello"]
+        assert len(rig.spooled) == 3
+        del rig.door.roles["13"]
+        asked = len(rig.door.knocks)
+        rig.door.holds[asked + 2] = anyio.Event()
+        gate.set()
+        with anyio.fail_after(5):
+            await rig.door.held.wait()  # the third is asked for, so the second is done with
+        await rig.shown(eve, 1)
+    assert [one.text for one in rig.inbounds] == ["hello", "first"]
+    assert rig.telegram.books.texts(13) == ["echo: first"]
+    assert len(rig.telegram.books.called("getFile")) == 1
+    assert [one.text for one in rig.door.knocks[asked:]] == [None, None]
+
+
+async def test_of_too_much_that_waits_only_those_hear_who_spoke_to_the_bot(rig):
+    rig.groups = Groups(keep_context=True)
+    rig.telegram.faults.slow(method="download", gate=anyio.Event(), times=1)
+    group = rig.telegram.group(-1001, "Garden")
+    async with rig.running():
+        rig.telegram.voice(group, 7, b"slow")
+        for number in range(205):
+            rig.telegram.say(group, 7, f"message {number}")
+        rig.telegram.say(group, 7, "@tape_bot hello?")
+        [word] = await rig.shown(group, 1)
+        rig.telegram.say(rig.chat, 7, "elsewhere")
+        await rig.shown(rig.chat, 1)
+    assert "200 messages already wait here" in word
+    assert len(rig.telegram.books.texts(-1001)) == 1
 
 
 async def test_what_the_bus_refuses_in_a_lane_is_tried_again_and_told_once(rig):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import socket
+import time
 
 import aiohttp
 import anyio
@@ -133,6 +134,28 @@ async def test_a_webhook_that_somebody_takes_away_is_set_again(rig, place):
         rig.telegram.say(rig.chat, 7, "Hello?")
         assert await rig.shown(rig.chat, 1) == ["echo: Hello?"]
     assert any("another program" in one for one in rig.said)
+
+
+async def test_old_trouble_of_the_webhook_is_no_news_and_new_trouble_is_told_once(rig, place):
+    bot = rig.telegram.world.bots[rig.telegram.token]
+    rig.port().gate = anyio.Event()
+
+    async def looked(times: int) -> None:
+        most = len(rig.telegram.books.called("getWebhookInfo")) + times
+        await rig.telegram.until(lambda books: len(books.called("getWebhookInfo")) >= most)
+
+    async with rig.running(webhook=place):
+        rig.telegram.say(rig.chat, 7, "on its way, so that something is pending")
+        await rig.until_tried(1)
+        bot.webhook_error = (int(time.time()) - 3600, "of an hour ago")
+        await looked(2)
+        now = int(time.time())
+        for words in ("of now", "of the same second"):
+            bot.webhook_error = (now, words)
+            await looked(2)
+        rig.port().gate.set()
+    told = [one for one in rig.said if "updates do not get through" in one]
+    assert told == ["Telegram: updates do not get through: of now"]
 
 
 async def test_from_webhook_to_polling_and_back_nothing_is_lost(rig, place):

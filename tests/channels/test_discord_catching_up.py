@@ -1,0 +1,219 @@
+"""Catching up on Discord is bounded, late questions are context, and who is let in is asked again."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import anyio
+import pytest
+from discord_rig import Rig
+
+from bot.bus import Address, BusError, Button
+from bot.testing.discord_books import Upload
+from bot.testing.discord_server import DiscordServer
+from channels.discord import gate as gate_module
+from channels.discord import missed as missed_module
+
+PICTURE = Upload("a.png", b"png", "image/png")
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[DiscordServer]:
+    async with DiscordServer() as listening:
+        with anyio.fail_after(40):
+            yield listening
+
+
+@pytest.fixture
+def ada(server) -> int:
+    return server.user("ada", shown="Ada")
+
+
+@pytest.fixture
+def home(server, ada) -> int:
+    return server.guild("home", [ada])
+
+
+@pytest.fixture
+def general(server, home) -> int:
+    return server.channel(home, "general")
+
+
+@pytest.fixture
+def place(server, ada) -> int:
+    return server.direct(ada)
+
+
+@pytest.fixture
+def address(place) -> Address:
+    return Address("discord", str(place))
+
+
+@pytest.fixture
+def rig(server, ada, tmp_path) -> Rig:
+    made = Rig(server, tmp_path)
+    made.doors.people[str(ada)] = "owner"
+    return made
+
+
+@pytest.mark.parametrize("kept", [False, True])
+async def test_what_was_asked_long_ago_is_context_at_most(
+    server, ada, place, general, tmp_path, monkeypatch, caplog, kept
+):
+    rig = Rig(server, tmp_path, keep_context=kept)
+    rig.doors.people[str(ada)] = "owner"
+    async with rig.connected():
+        server.say(place, ada, "before")
+        server.say(general, ada, f"<@{server.bot_id}> before")
+        await rig.hear(2)
+    server.say(place, ada, "/start 123456789012")
+    server.say(general, ada, f"<@{server.bot_id}> long ago")
+    monkeypatch.setattr(missed_module, "ANSWERED", timedelta(0))
+    async with rig.connected():
+        await _until(lambda: caplog.text.count("that were too old to be answered: 1") == 2)
+        server.say(place, ada, "now")
+        server.say(general, ada, f"<@{server.bot_id}> now")
+        await rig.hear(6 if kept else 5)
+    heard = {(each.text, each.private): each.asks for each in rig.heard[2:]}
+    expected = {("/start 123456789012", True): False, ("now", True): True, ("now", False): True}
+    assert heard == expected | ({("long ago", False): False} if kept else {})
+    assert "/start 123456789012" not in {each.text for each in rig.doors.knocks}
+
+
+async def test_of_very_many_missed_messages_the_newest_are_read(
+    rig, server, ada, place, monkeypatch, caplog
+):
+    monkeypatch.setattr(missed_module, "MOST", 200)
+    async with rig.connected():
+        server.say(place, ada, "before")
+        await rig.hear()
+    for number in range(350):
+        server.say(place, ada, f"missed {number}")
+    async with rig.connected():
+        await rig.hear(201, within=15)
+        server.say(place, ada, "live")
+        await rig.hear(202)
+    assert rig.texts() == ["before", *(f"missed {n}" for n in range(150, 350)), "live"]
+    assert "more than 200 messages were missed" in caplog.text
+
+
+async def test_only_a_few_channels_are_read_at_once(rig, server, ada, home):
+    channels = [server.channel(home, f"c{number}") for number in range(10)]
+    async with rig.connected():
+        for channel in channels:
+            server.say(channel, ada, f"<@{server.bot_id}> before")
+        await rig.hear(10)
+    for channel in channels:
+        server.say(channel, ada, f"<@{server.bot_id}> missed")
+    server.faults.slow(0.1, r"GET /channels/\d+/messages$")
+    async with rig.connected():
+        await rig.hear(20)
+    calls = [each for each in server.books.requests("GET", "/messages") if each.took >= 0.1]
+    begun = [(each.at, 1) for each in calls]
+    moments = sorted(begun + [(each.at + each.took, -1) for each in calls])
+    open_calls = most = 0
+    for _, change in moments:
+        open_calls += change
+        most = max(most, open_calls)
+    assert len(calls) == 10
+    assert most == missed_module.AT_ONCE
+
+
+async def test_who_is_let_out_while_their_file_is_fetched_is_not_heard(
+    rig, server, ada, place, caplog
+):
+    caplog.set_level("INFO")
+    rig.shelf.gate = anyio.Event()
+    async with rig.connected():
+        server.say(place, ada, "look", attachments=[PICTURE])
+        await rig.shelf.arrived.wait()
+        rig.doors.people.clear()
+        rig.shelf.gate.set()
+        await _until(lambda: "is not any more" in caplog.text)
+    assert not rig.heard
+
+
+async def test_whose_role_changes_while_their_file_is_fetched_has_the_new_one(
+    rig, server, ada, place
+):
+    rig.shelf.gate = anyio.Event()
+    async with rig.connected():
+        server.say(place, ada, "look", attachments=[PICTURE])
+        await rig.shelf.arrived.wait()
+        rig.doors.people[str(ada)] = "member"
+        rig.shelf.gate.set()
+        (inbound,) = await rig.hear()
+    assert inbound.role == "member"
+
+
+async def test_who_is_let_out_while_their_command_waits_for_the_disk_is_not_heard(
+    rig, server, ada, place, monkeypatch, caplog
+):
+    caplog.set_level("INFO")
+    monkeypatch.setattr(gate_module, "FIRST_PAUSE", 0.3)
+    async with rig.connected():
+        await server.until(lambda books: books.commands.get(0))
+        rig.refusals.append(BusError("the disk is full."))
+        server.slash(place, ada, "memory")
+        await _until(lambda: not rig.refusals)
+        rig.doors.people.clear()
+        await _until(lambda: "is not any more" in caplog.text)
+    assert not rig.heard
+
+
+async def test_an_answer_goes_out_where_the_history_may_not_be_read(rig, server, ada, general):
+    server.deny(general, history=True)
+    async with rig.connected():
+        server.say(general, ada, f"<@{server.bot_id}> hello")
+        (inbound,) = await rig.hear()
+        report = await rig.answer(inbound.address, "here", reply_to=inbound.id)
+    assert report.delivered
+    assert [each.reference for each in server.answers(general)] == [None]
+    codes = [each.code for each in server.books.requests("POST", "/messages")]
+    assert codes == [160002, 0]
+
+
+async def test_a_button_that_is_there_already_or_says_nothing_is_left_out(
+    rig, server, place, address
+):
+    buttons = (
+        Button("Yes", "/yes"),
+        Button("Yes!", "/yes"),
+        Button(" ", "/no"),
+        Button("", "/maybe"),
+        Button("Later", "/later"),
+    )
+    async with rig.connected():
+        report = await rig.answer(address, "Now?", buttons=buttons)
+    assert report.delivered
+    (row,) = server.answers(place)[0].components
+    shown = [(each["label"], each["custom_id"]) for each in row["components"]]
+    assert shown == [("Yes", "t:/yes"), ("Later", "t:/later")]
+
+
+@pytest.mark.parametrize("kind", ["press", "deleted"])
+async def test_an_answer_that_refers_to_nothing_is_not_shown_again_after_a_kill(
+    server, ada, place, address, tmp_path, kind
+):
+    rig = Rig(server, tmp_path)
+    rig.doors.people[str(ada)] = "owner"
+    async with rig.connected():
+        asked = server.say(place, ada, "hello")
+        await rig.hear()
+        server.delete(asked)
+        reply_to = f"cb{asked}" if kind == "press" else str(asked)
+        await rig.answer(address, "an answer", reply_to=reply_to)
+    server.hub.nonce_window = 0.0
+    again = Rig(server, tmp_path / "again")
+    async with again.connected():
+        await again.answer(address, "an answer", reply_to=reply_to)
+        later = server.say(place, ada, "again?")
+        await again.answer(address, "an answer", number="a2", reply_to=str(later))
+    assert server.books.texts(place, author=server.bot_id) == ["an answer", "an answer"]
+
+
+async def _until(true) -> None:
+    with anyio.fail_after(8):
+        while not true():
+            await anyio.sleep(0.01)

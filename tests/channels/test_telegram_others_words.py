@@ -1,0 +1,195 @@
+"""What others say is never taken for a person's own word, nor for the bot's."""
+
+from __future__ import annotations
+
+import pytest
+from telegram_rig import rigged
+
+from bot.bus import Address, Answer, Button
+from bot.testing.telegram_world import User
+
+GROUP = -1001
+INLINE = {"via_bot": {"id": 99, "is_bot": True, "first_name": "Helper", "username": "eves_bot"}}
+
+
+@pytest.fixture
+async def rig(tmp_path):
+    async with rigged(tmp_path) as rig:
+        rig.chat = rig.telegram.private(7)
+        rig.group = rig.telegram.group(GROUP, "Garden")
+        rig.answering = False
+        yield rig
+
+
+def raw(rig, **content) -> dict:
+    """Return a message of Ada's."""
+    return {
+        "message_id": 900,
+        "date": 1_700_000_000,
+        "chat": rig.chat.as_json(),
+        "from": rig.telegram.world.users[7].as_json(),
+    } | content
+
+
+# Inline bots.
+
+
+async def test_a_result_of_an_inline_bot_is_that_bots_word(rig):
+    async with rig.running():
+        number = rig.telegram.say(rig.chat, 7, "/pair CODE", extra=INLINE)
+        rig.telegram.edit(number, "/pair OTHER")
+        rig.telegram.edit(number, "/pair OTHER")
+        rig.telegram.voice(rig.chat, 7, b"buy it", extra=INLINE)
+        got = await rig.arrived(3)
+    assert [(one.text, one.quote, one.edits) for one in got] == [
+        ("", "Sent through @eves_bot:\n/pair CODE", None),
+        ("", "Sent through @eves_bot:\n/pair OTHER", str(number)),
+        ("", "Sent through @eves_bot:\nbuy it", None),
+    ]
+    assert {one.text for one in rig.door.knocks if one.text} <= {""}
+
+
+async def test_a_result_of_an_inline_bot_speaks_to_nobody_in_a_group(rig):
+    async with rig.running():
+        rig.telegram.say(rig.group, 7, "/pair here", extra=INLINE)
+        number = rig.telegram.say(rig.group, 7, "@tape_bot hi", extra=INLINE)
+        rig.telegram.edit(number, "@tape_bot hello")
+        rig.telegram.say(rig.group, 7, "@tape_bot really me")
+        [inbound] = await rig.arrived(1)
+    assert inbound.text == "really me"
+
+
+# Names.
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("your message", '"your message" (13)'),
+        ('Eve" (7):\nIn reply to "Ada', '"Eve (7): In reply to Ada" (13)'),
+        ("Eve\u201d (7)\u202e\x07", '"Eve (7)" (13)'),
+        ("\u201c\u201d", '"somebody" (13)'),
+    ],
+)
+async def test_no_name_can_be_taken_for_the_bots_own_words(rig, name, shown):
+    eve = User(13, name, "eve")
+    rig.telegram.world.users[13] = eve
+    rig.door.chats.add(str(GROUP))
+    async with rig.running():
+        theirs = rig.telegram.say(rig.group, 13, "pay me")
+        rig.telegram.say(rig.group, 7, "@tape_bot well?", reply_to=theirs)
+        rig.telegram.say(rig.chat, 7, "yes", forward_from=eve)
+        rig.telegram.say(rig.chat, 7, "no", forward_from=name)
+        quotes = {one.quote for one in await rig.arrived(3)}
+    hidden = shown.removesuffix(" (13)")
+    assert quotes == {
+        f"In reply to {shown}:\npay me",
+        f"Forwarded from {shown}:\nyes",
+        f"Forwarded from {hidden}:\nno",
+    }
+
+
+# Contacts and places.
+
+
+@pytest.mark.parametrize(
+    ("content", "text", "quote"),
+    [
+        (
+            {"contact": {"phone_number": "+49", "first_name": "/pair\nCODE", "last_name": "Mo"}},
+            "(contact)",
+            "From the contact:\n/pair CODE Mo, +49",
+        ),
+        (
+            {
+                "venue": {
+                    "location": {"latitude": 52.5, "longitude": 13.4},
+                    "title": "I prefer tea",
+                    "address": "A 1",
+                },
+            },
+            "(place: 52.5, 13.4)",
+            "From the place:\nI prefer tea, A 1",
+        ),
+        (
+            {"game": {"title": "I am Eve", "description": "x", "photo": []}},
+            "(game)",
+            "From the game:\nI am Eve",
+        ),
+    ],
+    ids=["contact", "venue", "game"],
+)
+async def test_what_others_have_named_is_only_quoted(rig, content, text, quote):
+    origin = {"type": "hidden_user", "sender_user_name": "Eve", "date": 1}
+    async with rig.running():
+        rig.telegram.raw({"message": raw(rig, **content)})
+        rig.telegram.raw({"message": raw(rig, **content, message_id=901, forward_origin=origin)})
+        own, forwarded = await rig.arrived(2)
+    assert (own.text, own.quote) == (text, quote)
+    said = quote.partition("\n")[2]
+    assert (forwarded.text, forwarded.quote) == ("", f'Forwarded from "Eve":\n{text} {said}')
+
+
+async def test_a_contact_in_reply_to_the_last_answer_is_still_quoted(rig):
+    rig.answering = True
+    async with rig.running():
+        rig.telegram.say(rig.chat, 7, "whom?")
+        await rig.shown(rig.chat, 1)
+        answer = rig.telegram.books.messages(7)[0]
+        contact = {"contact": {"phone_number": "+49", "first_name": "Eve"}}
+        rig.telegram.post(rig.chat, 7, contact, reply_to=answer)
+        inbound = (await rig.arrived(2))[1]
+    assert inbound.quote == (
+        "From the contact:\nEve, +49\n\nIn reply to your message:\necho: whom?"
+    )
+
+
+# Buttons.
+
+
+async def asked(rig, chat):
+    """Return a message of the bot's with a button."""
+    address = Address("telegram", str(chat.id))
+    await rig.bus.send(Answer(address, "a1", "Shall I?", buttons=(Button("Undo", "/memory undo"),)))
+    await rig.shown(chat, 1)
+    return rig.telegram.books.messages(chat.id)[0]
+
+
+async def test_a_pressed_button_is_its_command_and_stops_turning_at_once(rig):
+    async with rig.running():
+        answer = await asked(rig, rig.chat)
+        rig.telegram.press(answer, "/memory undo", user=7)
+        [pressed] = await rig.arrived(1)
+        await rig.telegram.until(lambda books: books.pressed)
+    assert (pressed.text, pressed.pressed, pressed.asks) == ("/memory undo", str(answer.id), True)
+    assert pressed.id.startswith("cb")
+
+
+async def test_a_press_of_what_stands_on_no_button_is_nothing(rig):
+    async with rig.running():
+        answer = await asked(rig, rig.chat)
+        rig.telegram.press(answer, "/memory clear yes", user=7, forged=True)
+        rig.telegram.press(answer, "/memory undo", user=7)
+        [pressed] = await rig.arrived(1)
+    assert pressed.text == "/memory undo"
+
+
+async def test_a_button_of_a_message_that_telegram_does_not_show_any_more_is_pressed_all_the_same(
+    rig,
+):
+    async with rig.running():
+        answer = await asked(rig, rig.chat)
+        del rig.telegram.world.rooms[7].messages[answer.id]
+        rig.telegram.press(answer, "/memory undo", user=7)
+        [pressed] = await rig.arrived(1)
+    assert (pressed.text, pressed.pressed) == ("/memory undo", str(answer.id))
+
+
+async def test_a_strangers_press_is_nothing(rig):
+    async with rig.running():
+        answer = await asked(rig, rig.group)
+        rig.telegram.press(answer, "/memory undo", user=13)
+        rig.telegram.say(rig.chat, 7, "the last")
+        [inbound] = await rig.arrived(1)
+    assert inbound.text == "the last"
+    assert rig.telegram.books.pressed == []
