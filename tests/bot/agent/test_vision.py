@@ -203,4 +203,6 @@ async def test_a_voice_message_that_could_not_be_heard_is_said_to_be_so(tmp_path
     voice = Attachment("voice", "voice", "audio/ogg", 3, blob="b1", note=why)
     async with session_host(tmp_path, ScriptedModel([says("Nice to hear you.")])) as host:
         sent = await host.channel.send("", attachments=(voice,))
-        assert f"could not listen to your voice message: {why}" in await host.channel.answer_to(sent)
+        assert f"could not listen to your voice message: {why}" in await host.channel.answer_to(
+            sent
+        )
