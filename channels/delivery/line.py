@@ -115,7 +115,7 @@ class ChatLine(Generic[PieceT]):
         if self._answers:
             await self._deliver(self._answers.popleft())
             return True
-        due = self._stream.due()
+        due = self._stream.due(busy=self._typing.on)
         if due <= 0:
             await self._stream.show()
             return True

@@ -64,9 +64,13 @@ class Stream(Generic[PieceT]):
         if partial.stream not in self._ended:
             self._waiting = partial
 
-    def due(self) -> float:
-        """Return the seconds until something is to be shown; infinite where nothing is."""
-        if self._waiting is None and self._drafted is None:
+    def due(self, *, busy: bool) -> float:
+        """Return the seconds until something is to be shown; infinite where nothing is.
+
+        Args:
+            busy: An answer is still on its way: else a draft that stands is left to go.
+        """
+        if self._waiting is None and (self._drafted is None or not busy):
             return math.inf
         later = max(self._not_before, self._room.edits_after, self._room.flooded_until)
         if self._waiting is None:

@@ -405,6 +405,21 @@ async def test_topics_of_a_chat_share_its_flood():
     assert all(when - began >= 0.25 for _, _, when in paper.calls[1:])
 
 
+async def test_a_draft_is_shown_again_before_it_goes_while_the_turn_runs(monkeypatch):
+    monkeypatch.setattr("channels.delivery.stream._DRAFT_STANDS", 0.05)
+    monkeypatch.setattr("channels.delivery.stream._DRAFTS_APART", 0.0)
+    paper = Paper(drafts=[])
+    async with Running(paper) as run:
+        run.port.give(Activity(HERE, "tool"))
+        run.port.give(Partial(HERE, "t1", "a draft that is no message yet"))
+        await until(lambda: len(paper.drafts) >= 3)
+        run.port.give(answer("a message that stays"), Activity(HERE, "idle"))
+        await run.port.until_final(1)
+        drafts = len(paper.drafts)
+        await anyio.sleep(0.15)
+    assert len(paper.drafts) == drafts
+
+
 async def test_a_flood_of_drafts_holds_no_answer_back():
     class Drafty(Paper):
         async def draft(self, address: Address, stream: str, piece: str) -> bool:
