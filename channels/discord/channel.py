@@ -137,6 +137,9 @@ class DiscordChannel:
             _refuse_if_hopeless(ended)
             lasted = None if life.began is None else anyio.current_time() - life.began
             wait = pauses.after(lasted) * random.uniform(0.8, 1.2)  # noqa: S311 - not a secret
+            if life.began is None and not announced.away:
+                announced.away = True
+                self._platform.announce("Discord: no connection, I try again until there is one")
             _log_end(ended, wait)
             await anyio.sleep(wait)
 

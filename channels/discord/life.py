@@ -47,11 +47,13 @@ class Announced:
         bot: Who the bot is.
         servers: To how many servers it was added.
         another: That another program uses the token.
+        away: That there is no connection.
     """
 
     bot: bool = False
     servers: int = 0
     another: bool = False
+    away: bool = False
 
 
 class Life:
@@ -126,6 +128,9 @@ class Life:
         client = self._client
         for channel_id in self._missed.unlisted(client):
             self._lanes.put(str(channel_id), partial(self._missed.read, channel_id))
+        if self._announced.away:
+            self._announced.away = False
+            self._platform.announce("Discord: the connection is there again")
         if self._announced.bot or client.user is None:
             return
         self._announced.bot = True

@@ -111,15 +111,15 @@ def _command(command: CommandMenu) -> dict[str, Any]:
     option = {
         "type": _TEXT,
         "name": OPTION,
-        "description": _cut(forms or "What else belongs to it"),
+        "description": _cut(forms),
         "required": False,
-        "autocomplete": bool(command.forms),
+        "autocomplete": True,
     }
     return {
         "type": _CHAT_INPUT,
         "name": command.name,
         "description": _cut(command.summary or command.name),
-        "options": [option],
+        "options": [option] if command.forms else [],
         "contexts": [_SERVER, _DIRECT],
         "integration_types": [0],
     }

@@ -133,11 +133,15 @@ class Polling:
     def _cut_off(self, error: ScreenError) -> None:
         self._failures += 1
         # A single broken connection is nothing: Telegram closes those that are old.
-        level = logging.WARNING if self._failures == _WORTH_A_WARNING else logging.DEBUG
-        logger.log(level, "Telegram cannot be reached, I try again until it can: %s", error)
+        logger.debug("Telegram cannot be reached: %s", error)
+        if self._failures == _WORTH_A_WARNING:
+            logger.info("Telegram cannot be reached, and is tried until it can: %s", error)
+            self._announce("Telegram: no connection, I try again until there is one")
 
     def _mended(self) -> None:
         self._network.over()
-        if self._conflict or self._failures >= _WORTH_A_WARNING:
+        if self._failures >= _WORTH_A_WARNING:
+            self._announce("Telegram: the connection is there again")
+        elif self._conflict:
             logger.info("Telegram: updates come again")
         self._conflict, self._failures = False, 0

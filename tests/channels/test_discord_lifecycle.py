@@ -124,7 +124,13 @@ async def test_a_first_connection_that_fails_is_tried_again(rig, server, ada, pl
         await server.until_connected()
         server.say(place, ada, "hello")
         await rig.hear()
+        await _announced(rig, 2)
     assert server.books.happened("refused") == 1
+    # Whoever runs it is told of both, once.
+    assert rig.announced[:2] == [
+        "Discord: no connection, I try again until there is one",
+        "Discord: the connection is there again",
+    ]
 
 
 async def test_a_login_while_the_network_is_away_is_tried_again(rig, server, ada, place):

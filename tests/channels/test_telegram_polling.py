@@ -101,7 +101,11 @@ async def test_an_outage_is_waited_out(rig):
         await rig.shown(chat, 1)
         async with rig.telegram.outage():
             rig.telegram.say(chat, 7, "during")
+            await rig.until(lambda: len(rig.said) == 2)
         assert await rig.shown(chat, 2) == ["echo: before", "echo: during"]
+        await rig.until(lambda: len(rig.said) == 3)
+    assert "no connection" in rig.said[1]
+    assert "there again" in rig.said[2]
 
 
 @pytest.mark.parametrize("method", ["getMe", "getUpdates", "deleteWebhook"])
