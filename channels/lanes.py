@@ -6,7 +6,6 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 
-import anyio
 from anyio.abc import TaskGroup
 
 logger = logging.getLogger(__name__)
@@ -27,7 +26,6 @@ class Lanes:
     def __init__(self, tasks: TaskGroup) -> None:
         self._tasks = tasks
         self._lanes: dict[str, deque[Work]] = {}
-        self._emptied = anyio.Event()
 
     def busy(self, lane: str) -> bool:
         """Return whether a lane has work, running or waiting."""
@@ -42,11 +40,6 @@ class Lanes:
         else:
             waiting.append(work)
 
-    async def settled(self) -> None:
-        """Wait until no lane has work."""
-        while self._lanes:
-            await self._emptied.wait()
-
     async def _run(self, lane: str) -> None:
         waiting = self._lanes[lane]
         try:
@@ -55,9 +48,6 @@ class Lanes:
                 waiting.popleft()
         finally:
             del self._lanes[lane]
-            if not self._lanes:
-                self._emptied.set()
-                self._emptied = anyio.Event()
 
     async def _contained(self, work: Work) -> None:
         try:

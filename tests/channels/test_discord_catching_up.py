@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import anyio
@@ -11,23 +10,10 @@ from discord_rig import Rig
 
 from bot.bus import Address, BusError, Button
 from bot.testing.discord_books import Upload
-from bot.testing.discord_server import DiscordServer
 from channels.discord import gate as gate_module
 from channels.discord import missed as missed_module
 
 PICTURE = Upload("a.png", b"png", "image/png")
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[DiscordServer]:
-    async with DiscordServer() as listening:
-        with anyio.fail_after(40):
-            yield listening
-
-
-@pytest.fixture
-def ada(server) -> int:
-    return server.user("ada", shown="Ada")
 
 
 @pytest.fixture
@@ -38,11 +24,6 @@ def home(server, ada) -> int:
 @pytest.fixture
 def general(server, home) -> int:
     return server.channel(home, "general")
-
-
-@pytest.fixture
-def place(server, ada) -> int:
-    return server.direct(ada)
 
 
 @pytest.fixture

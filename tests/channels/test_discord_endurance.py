@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import aiohttp
 import anyio
 import pytest
@@ -20,25 +18,8 @@ PICTURE = Upload("a.png", b"png", "image/png")
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[DiscordServer]:
-    async with DiscordServer() as listening:
-        with anyio.fail_after(40):
-            yield listening
-
-
-@pytest.fixture
-def ada(server) -> int:
-    return server.user("ada", shown="Ada")
-
-
-@pytest.fixture
 def general(server, ada) -> int:
     return server.channel(server.guild("home", [ada]), "general")
-
-
-@pytest.fixture
-def place(server, ada) -> int:
-    return server.direct(ada)
 
 
 @pytest.fixture

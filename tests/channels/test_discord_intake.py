@@ -2,37 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import anyio
 import pytest
 from discord_rig import Rig
 
 from bot.bus import Address
 from bot.testing.discord_books import Upload
-from bot.testing.discord_server import DiscordServer
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[DiscordServer]:
-    async with DiscordServer() as listening:
-        with anyio.fail_after(40):
-            yield listening
-
-
-@pytest.fixture
-def ada(server) -> int:
-    return server.user("ada", shown="Ada")
-
-
-@pytest.fixture
-def eve(server) -> int:
-    return server.user("eve", shown="Eve")
-
-
-@pytest.fixture
-def home(server, ada, eve) -> int:
-    return server.guild("home", [ada, eve])
 
 
 @pytest.fixture

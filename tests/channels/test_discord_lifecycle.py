@@ -28,16 +28,6 @@ async def server() -> AsyncIterator[DiscordServer]:
 
 
 @pytest.fixture
-def ada(server) -> int:
-    return server.user("ada", shown="Ada")
-
-
-@pytest.fixture
-def place(server, ada) -> int:
-    return server.direct(ada)
-
-
-@pytest.fixture
 def general(server, ada) -> int:
     return server.channel(server.guild("home", [ada]), "general")
 

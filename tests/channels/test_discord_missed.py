@@ -26,21 +26,6 @@ async def server() -> AsyncIterator[DiscordServer]:
 
 
 @pytest.fixture
-def ada(server) -> int:
-    return server.user("ada", shown="Ada")
-
-
-@pytest.fixture
-def eve(server) -> int:
-    return server.user("eve", shown="Eve")
-
-
-@pytest.fixture
-def home(server, ada, eve) -> int:
-    return server.guild("home", [ada, eve])
-
-
-@pytest.fixture
 def general(server, home) -> int:
     return server.channel(home, "general")
 

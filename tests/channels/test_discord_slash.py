@@ -24,23 +24,8 @@ async def server() -> AsyncIterator[DiscordServer]:
 
 
 @pytest.fixture
-def ada(server) -> int:
-    return server.user("ada", shown="Ada")
-
-
-@pytest.fixture
-def eve(server) -> int:
-    return server.user("eve", shown="Eve")
-
-
-@pytest.fixture
 def general(server, ada, eve) -> int:
     return server.channel(server.guild("home", [ada, eve]), "general")
-
-
-@pytest.fixture
-def place(server, ada) -> int:
-    return server.direct(ada)
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import anyio
@@ -41,18 +41,6 @@ def short_pauses(monkeypatch) -> Iterator[None]:
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[DiscordServer]:
-    async with DiscordServer() as listening:
-        with anyio.fail_after(40):
-            yield listening
-
-
-@pytest.fixture
-def ada(server) -> int:
-    return server.user("ada", shown="Ada")
-
-
-@pytest.fixture
 def eve(server) -> int:
     return server.user("eve", shown='your "message": Eve\u202e\n“x”')
 
@@ -60,11 +48,6 @@ def eve(server) -> int:
 @pytest.fixture
 def general(server, ada, eve) -> int:
     return server.channel(server.guild("home", [ada, eve]), "general")
-
-
-@pytest.fixture
-def place(server, ada) -> int:
-    return server.direct(ada)
 
 
 @pytest.fixture
