@@ -6,7 +6,12 @@ TapebotError
 │   ├── TapeLocked           another process has the tapes open
 │   ├── TapeNotFound         no such tape, or an entry or anchor that it does not hold
 │   ├── VersionConflict      the tape moved on since the caller looked
+│   ├── TapeExists           a tape of this name is there already
 │   ├── InvalidEntry         an entry that cannot be written as JSON
+│   ├── InvalidSearch        a search that cannot be answered as it is asked
+│   ├── SegmentDamaged       a sealed segment does not hold what was sealed
+│   ├── TapeRefused          a tape server does not allow it: token, scope, size
+│   ├── TapeUnavailable      a tape server cannot be reached, or fails
 │   └── TapeWriteError       the disk refused; nothing of the batch is on the tape
 ├── BusError
 │   ├── InvalidInbound       a message that names no usable session
@@ -53,6 +58,26 @@ class TapeNotFound(TapeError):
 
 class InvalidEntry(TapeError):
     """The entry's payload or meta cannot be written as JSON without loss."""
+
+
+class TapeExists(TapeError):
+    """A tape of this name is there already."""
+
+
+class InvalidSearch(TapeError):
+    """The search cannot be answered as it is asked; the text says what it takes."""
+
+
+class SegmentDamaged(TapeError):
+    """A sealed segment does not hold what was sealed; the text names it."""
+
+
+class TapeRefused(TapeError):
+    """A tape server does not allow it; the text says what would."""
+
+
+class TapeUnavailable(TapeError):
+    """A tape server cannot be reached, or fails; nothing is known to have been written."""
 
 
 class TapeWriteError(TapeError):

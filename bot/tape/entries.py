@@ -18,13 +18,14 @@ KINDS: frozenset[str] = frozenset(
 
 SESSION_START = "session/start"
 SESSION_NEW = "session/new"
+SESSION_FORK = "session/fork"
 MEMORY_OPEN = "memory/open"
 MEMORY_SEAL = "memory/seal"
 MEMORY_CONSOLIDATED = "memory/consolidated"
 CONTEXT_OVERFLOW = "auto_handoff/context_overflow"
 
 # Bookkeeping anchors mark a place in the memory's life, not a phase of the conversation.
-_NOT_BOUNDARY = frozenset({MEMORY_OPEN, MEMORY_SEAL, MEMORY_CONSOLIDATED})
+NOT_BOUNDARY = frozenset({MEMORY_OPEN, MEMORY_SEAL, MEMORY_CONSOLIDATED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +65,15 @@ class TapeEntry:
         return [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
 
     @property
+    def points_at(self) -> int | None:
+        """Id of the entry that a named anchor points at; None for all else."""
+        entry = self.payload.get("entry") if self.kind == "anchor" else None
+        return entry if type(entry) is int and entry > 0 else None
+
+    @property
     def is_boundary(self) -> bool:
-        """True for an anchor that cuts the context: any but the memory's own."""
-        return self.kind == "anchor" and self.name not in _NOT_BOUNDARY
+        """True for an anchor that cuts the context: any but the memory's own and those that point."""
+        return self.kind == "anchor" and self.name not in NOT_BOUNDARY and self.points_at is None
 
     def with_meta(self, **values: Any) -> TapeEntry:
         """Return a copy with these meta values added."""

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Collection, Sequence
-from dataclasses import dataclass
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import anyio
 
 from bot.errors import TapeNotFound
-from bot.tape.entries import SESSION_START, TapeEntry, anchor, event, system
-from bot.tape.store import Segment, TapeStore
+from bot.tape.entries import (
+    MEMORY_OPEN,
+    MEMORY_SEAL,
+    SESSION_FORK,
+    SESSION_START,
+    TapeEntry,
+    anchor,
+    event,
+    system,
+)
+from bot.tape.fork import ForkTapeStore
+from bot.tape.search import Hit, SearchQuery
+from bot.tape.store import Anchor, Segment, TapeStore, anchor_of
 
 # Within so many entries a tape has its first anchor.
 _BOOTSTRAP = 8
@@ -30,12 +42,20 @@ class TapeInfo:
         title: Shown to people.
         entries: How many entries it has ever had; also the id of the last.
         segments: How many sealed parts it has.
+        anchors: How many anchors it has.
+        boundary: The last anchor that cut the context.
+        since_boundary: How many entries follow it.
+        parent: The tape that it is a fork of.
     """
 
     name: str
     title: str | None
     entries: int
     segments: int
+    anchors: int
+    boundary: Anchor | None
+    since_boundary: int
+    parent: str | None
 
 
 class TapeService:
@@ -142,6 +162,77 @@ class TapeService:
                     await self.store.reset(self.name, fresh)
                 self._show(await self.store.read(self.name, before + 1))
 
+    # Forks.
+
+    @asynccontextmanager
+    async def fork(self, *, merge_back: bool = True) -> AsyncGenerator[TapeService, None]:
+        """Work on a fork of the tape (seed: ``fork_tape``).
+
+        What is written to it is merged at the end in one atomic append, or discarded: with
+        ``merge_back`` False, or where the work ends in an exception or is cancelled.
+
+        Args:
+            merge_back: Keep what was written.
+
+        Raises:
+            TapeWriteError: The storage refused the merge; nothing of it is on the tape.
+        """
+        overlay = ForkTapeStore(self.store, self.name, await self.version())
+        try:
+            yield TapeService(overlay, self.name)
+            if merge_back:
+                await self.append_many([replace(one, id=0) for one in await overlay.delta()])
+        finally:
+            await overlay.close()
+
+    async def fork_session(
+        self, new_name: str, from_anchor: str | None = None, intention: str | None = None
+    ) -> TapeService:
+        """Make a child session with a tape of its own that begins at an anchor of this one.
+
+        The child's header names its parent; a boundary at its end says what it is for. What was
+        copied stays in its view, and it begins with the memory that its parent has now.
+
+        Args:
+            new_name: The child's key.
+            from_anchor: Where it begins; by default at the last boundary.
+            intention: What the child is to do.
+
+        Raises:
+            TapeNotFound: There is no such anchor.
+            TapeExists: There is a session of this name.
+        """
+        start = await self._start_of_child(from_anchor)
+        version = await self.version()
+        await self.store.fork(self.name, new_name, from_entry=start)
+        child = TapeService(self.store, new_name)
+        zone = [replace(one, id=0) for one in await self._zone()]
+        state: dict[str, Any] = {
+            "summary": intention or "",
+            "next_steps": [intention] if intention else [],
+            "source": [start, version],
+            "owner": "human",
+            "reason": "fork",
+            "parent": self.name,
+            "keep_from": start,
+        }
+        await child.append_many([*zone, anchor(SESSION_FORK, state)])
+        return child
+
+    async def _start_of_child(self, from_anchor: str | None) -> int:
+        if from_anchor is not None:
+            return await self.store.resolve_anchor(self.name, from_anchor)
+        found = await self._back_to(lambda entry: entry.is_boundary)
+        return found[0].id
+
+    async def _zone(self) -> list[TapeEntry]:
+        """Return the entries of the newest memory zone; empty where there is none."""
+        anchors = await self.store.list_anchors(self.name)
+        sealed = max((one.at for one in anchors if one.name == MEMORY_SEAL), default=0)
+        opened = (one.at for one in anchors if one.name == MEMORY_OPEN and one.at < sealed)
+        begin = max(opened, default=0)
+        return await self.read_entries(begin, sealed) if begin else []
+
     # Reading.
 
     async def version(self) -> int:
@@ -202,12 +293,30 @@ class TapeService:
 
     async def info(self) -> TapeInfo:
         """Return a snapshot."""
+        version = await self.store.version(self.name)
+        anchors = await self.store.list_anchors(self.name)
+        cuts = [one for one in anchors if one.cuts]
+        at = cuts[-1].at if cuts else 0
         return TapeInfo(
             self.name,
             await self.store.get_title(self.name),
-            await self.store.version(self.name),
+            version,
             len(await self.store.segments(self.name)),
+            anchors=len(anchors),
+            boundary=cuts[-1] if cuts else None,
+            since_boundary=version - at,
+            parent=next((one.parent for one in anchors if one.parent is not None), None),
         )
+
+    async def search(self, query: SearchQuery) -> list[Hit]:
+        """Search this tape; see ``TapeStore.search`` for errors."""
+        return await self.store.search(replace(query, tapes=(self.name,)))
+
+    async def find_anchors(self, topic: str, limit: int = 5) -> list[Anchor]:
+        """Return the anchors whose name or state fits a topic best, best first."""
+        hits = await self.search(SearchQuery(topic, kinds=frozenset({"anchor"}), limit=limit))
+        found = (anchor_of(self.name, hit.entry) for hit in hits)
+        return [one for one in found if one is not None]
 
     def _show(self, entries: Sequence[TapeEntry]) -> None:
         for entry in entries:

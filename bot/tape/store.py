@@ -1,17 +1,23 @@
 """The tape store's contract; implementations are named after what holds the tapes.
 
 Every implementation passes the same conformance suite (``tests/contracts``). A tape is named by its
-session's key. Further abilities of a store (search, forks, named anchors) are protocols of their
-own beside this one, so that a small store can do without them.
+session's key.
+
+Rule 1: a fork keeps the ids of what it copies, so that references inside it stay true.
+Rule 2: an anchor's name is scoped to its tape. A named anchor made by ``create_anchor`` points at an
+    entry, and never cuts the context; of several with one name the last counts.
+Rule 3: a search knows every entry that was appended before it was asked.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from bot.tape.entries import TapeEntry, event
+from bot.errors import InvalidEntry, TapeNotFound
+from bot.tape.entries import NOT_BOUNDARY, SESSION_FORK, TapeEntry, anchor, event
+from bot.tape.search import Hit, SearchQuery
 
 HEADER = "tape.header"
 REPAIR = "tape.repair"
@@ -30,6 +36,53 @@ class Segment:
     name: str
     first_id: int
     last_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """Where a fork comes from.
+
+    Attributes:
+        tape: The parent.
+        first: Id of the first entry that was copied.
+        last: Id of the last.
+    """
+
+    tape: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """An anchor of a tape.
+
+    Attributes:
+        tape: The session's key.
+        name: Its name; a tape may have several of one name.
+        at: Id of the anchor entry itself.
+        entry_id: Id of the entry that it points at; its own, unless it was made for another.
+        state: What it carries.
+        ts: When it was made, ISO 8601.
+    """
+
+    tape: str
+    name: str
+    at: int
+    entry_id: int
+    state: dict[str, Any]
+    ts: str
+
+    @property
+    def cuts(self) -> bool:
+        """Whether it cuts the context."""
+        return self.name not in NOT_BOUNDARY and self.entry_id == self.at
+
+    @property
+    def parent(self) -> str | None:
+        """The tape that this one is a fork of, as the fork's own boundary says."""
+        parent = self.state.get("parent") if self.name == SESSION_FORK else None
+        return parent if isinstance(parent, str) else None
 
 
 class TapeStore(Protocol):
@@ -120,6 +173,95 @@ class TapeStore(Protocol):
         """Return the sealed segments, oldest first."""
         ...
 
+    async def fork(
+        self,
+        from_tape: str,
+        new_tape: str,
+        *,
+        from_entry: int | None = None,
+        from_anchor: str | None = None,
+        title: str | None = None,
+    ) -> str:
+        """Make a new tape with a copy of what another holds from a point on; return its name.
+
+        The new tape's header names its parent and what was copied; the copies keep their ids.
+
+        Args:
+            from_tape: The parent.
+            new_tape: The new tape's name.
+            from_entry: Id of the first entry to copy.
+            from_anchor: Name of an anchor; copying begins at the entry that it points at. With
+                neither, all is copied.
+            title: Shown to people.
+
+        Raises:
+            TapeNotFound: There is no such parent, entry or anchor.
+            TapeExists: There is a tape of the new name.
+            TapeWriteError: The storage refused; there is no new tape.
+        """
+        ...
+
+    async def create_anchor(
+        self,
+        tape: str,
+        name: str,
+        entry_id: int | None = None,
+        state: dict[str, Any] | None = None,
+    ) -> Anchor:
+        """Name an entry, by default the newest; the anchor itself is appended.
+
+        Raises:
+            TapeNotFound: There is no such tape or entry.
+            InvalidEntry: The name is empty or one of the memory's own, or the state is no JSON.
+        """
+        ...
+
+    async def get_anchor(self, tape: str, name: str) -> Anchor:
+        """Return the last anchor of this name.
+
+        Raises:
+            TapeNotFound: There is no such tape or anchor.
+        """
+        ...
+
+    async def list_anchors(self, tape: str) -> list[Anchor]:
+        """Return all anchors of a tape, oldest first."""
+        ...
+
+    async def resolve_anchor(self, tape: str, name: str) -> int:
+        """Return the id of the entry that the last anchor of this name points at.
+
+        Raises:
+            TapeNotFound: There is no such tape or anchor.
+        """
+        ...
+
+    async def search(self, query: SearchQuery) -> list[Hit]:
+        """Return what fits best, best first; of equal fit the newer first.
+
+        Raises:
+            InvalidSearch: It cannot be answered as it is asked.
+            TapeNotFound: An anchor that it names does not exist.
+        """
+        ...
+
+    def follow(self, tape: str, after: int | None = None) -> AsyncGenerator[TapeEntry, None]:
+        """Yield entries after an id, by default after the newest, as they come, without end.
+
+        Each is yielded once it is durable. Ids that a reset dropped are passed over.
+
+        Raises:
+            TapeNotFound: There is no such tape.
+        """
+        ...
+
+    async def run(self) -> None:
+        """Do in the background what keeps the store quick, until cancelled.
+
+        All else works without it, only slower.
+        """
+        ...
+
     def statistics(self) -> dict[str, Any]:
         """Return a snapshot: open tapes, damage found and repaired."""
         ...
@@ -129,11 +271,52 @@ class TapeStore(Protocol):
         ...
 
 
-def header(tape: str, title: str | None, *, previous: Segment | None = None) -> TapeEntry:
+def header(
+    tape: str,
+    title: str | None,
+    *,
+    previous: Segment | None = None,
+    parent: Parent | None = None,
+) -> TapeEntry:
     """The first entry of every live file; reads a file back to the tape that it belongs to."""
     data: dict[str, Any] = {"session": tape, "format": 1}
     if title is not None:
         data["title"] = title
     if previous is not None:
         data["previous"] = previous.name
+    if parent is not None:
+        data["parent"] = {"tape": parent.tape, "first": parent.first, "last": parent.last}
     return event(HEADER, data)
+
+
+def named_anchor(name: str, entry_id: int, state: dict[str, Any] | None) -> TapeEntry:
+    """The entry that ``create_anchor`` appends.
+
+    Raises:
+        InvalidEntry: The name is empty, or one that marks the memory's own places.
+    """
+    if not name.strip() or name in NOT_BOUNDARY:
+        raise InvalidEntry(f"no name for an anchor: {name!r}; choose another")
+    made = anchor(name, state)
+    return replace(made, payload={**made.payload, "entry": entry_id})
+
+
+def anchor_of(tape: str, entry: TapeEntry) -> Anchor | None:
+    """Return an entry as an anchor of its tape; None where it is none."""
+    if entry.kind != "anchor" or entry.name is None:
+        return None
+    target = entry.points_at
+    ts = str(entry.meta.get("ts", ""))
+    return Anchor(tape, entry.name, entry.id, target or entry.id, entry.data, ts)
+
+
+def last_anchor(tape: str, name: str, anchors: Iterable[Anchor]) -> Anchor:
+    """Return the last anchor of a name.
+
+    Raises:
+        TapeNotFound: There is none.
+    """
+    found = [one for one in anchors if one.name == name]
+    if not found:
+        raise TapeNotFound(f"tape {tape} has no anchor {name}")
+    return found[-1]

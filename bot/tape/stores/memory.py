@@ -7,11 +7,24 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import anyio
+
 from bot.clock import Clock, SystemClock, iso
-from bot.errors import TapeNotFound, VersionConflict
+from bot.errors import TapeExists, TapeNotFound, VersionConflict
 from bot.tape.codec import decode, encode
 from bot.tape.entries import TapeEntry
-from bot.tape.store import Segment, header
+from bot.tape.index import TapeIndex
+from bot.tape.search import Hit, SearchQuery
+from bot.tape.store import (
+    Anchor,
+    Parent,
+    Segment,
+    anchor_of,
+    header,
+    last_anchor,
+    named_anchor,
+)
+from bot.tape.stores.growth import Growth
 
 
 @dataclass(slots=True)
@@ -23,11 +36,21 @@ class _Tape:
 
 
 class MemoryTapeStore:
-    """Keeps tapes until the process ends; entries pass through the same encoding as in files."""
+    """Keeps tapes until the process ends; entries pass through the same encoding as in files.
+
+    Attributes:
+        grown: Tells followers of new entries.
+    """
 
     def __init__(self, *, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
         self._tapes: dict[str, _Tape] = {}
+        self.grown = Growth()
+        self._index = TapeIndex(None, self)
+
+    def begin_at(self, tape: str, version: int) -> None:
+        """Make a tape whose first entry comes after this version, without a header."""
+        self._tapes[tape] = _Tape(None, version=version)
 
     async def create_tape(
         self, tape: str, title: str | None = None, *, replace_if_exists: bool = False
@@ -102,12 +125,81 @@ class MemoryTapeStore:
         """Return the sealed segments, oldest first."""
         return [segment for segment, _ in self._get(tape).segments]
 
+    async def fork(
+        self,
+        from_tape: str,
+        new_tape: str,
+        *,
+        from_entry: int | None = None,
+        from_anchor: str | None = None,
+        title: str | None = None,
+    ) -> str:
+        """Make a new tape with a copy of what another holds from a point on."""
+        if from_anchor is not None:
+            from_entry = await self.resolve_anchor(from_tape, from_anchor)
+        copied = await self.read(from_tape, from_entry)
+        if from_entry is not None and (not copied or copied[0].id != from_entry):
+            raise TapeNotFound(f"tape {from_tape} has no entry {from_entry}")
+        if new_tape in self._tapes:
+            raise TapeExists(f"there is a tape {new_tape} already")
+        first = copied[0].id
+        begin = header(new_tape, title, parent=Parent(from_tape, first, copied[-1].id))
+        held = _Tape(title, version=max(0, first - 2))
+        held.entries = self._stamp([begin], held.version)
+        held.entries += [entry for entry in copied if entry.id > held.entries[0].id]
+        held.version = held.entries[-1].id
+        self._tapes[new_tape] = held
+        self._index.note(new_tape)
+        return new_tape
+
+    async def create_anchor(
+        self,
+        tape: str,
+        name: str,
+        entry_id: int | None = None,
+        state: dict[str, Any] | None = None,
+    ) -> Anchor:
+        """Name an entry, by default the newest."""
+        target = self._get(tape).version if entry_id is None else entry_id
+        if not await self.read(tape, target, target):
+            raise TapeNotFound(f"tape {tape} has no entry {target}")
+        made = anchor_of(tape, await self.append(tape, named_anchor(name, target, state)))
+        assert made is not None
+        return made
+
+    async def get_anchor(self, tape: str, name: str) -> Anchor:
+        """Return the last anchor of this name."""
+        return last_anchor(tape, name, await self.list_anchors(tape))
+
+    async def list_anchors(self, tape: str) -> list[Anchor]:
+        """Return all anchors of a tape, oldest first."""
+        found = (anchor_of(tape, entry) for entry in self._all(tape))
+        return deepcopy([one for one in found if one is not None])
+
+    async def resolve_anchor(self, tape: str, name: str) -> int:
+        """Return the id of the entry that the last anchor of this name points at."""
+        return (await self.get_anchor(tape, name)).entry_id
+
+    async def search(self, query: SearchQuery) -> list[Hit]:
+        """Return what fits best, best first."""
+        return await self._index.search(query)
+
+    def follow(self, tape: str, after: int | None = None) -> AsyncGenerator[TapeEntry, None]:
+        """Yield entries as they come."""
+        return self.grown.follow(tape, after, self.version, self.read)
+
+    async def run(self) -> None:
+        """Keep the index up, until cancelled."""
+        await self._index.run()
+
     def statistics(self) -> dict[str, Any]:
         """Return the number of tapes."""
         return {"open_tapes": len(self._tapes)}
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Close the index; the tapes stay as long as the object does."""
+        with anyio.CancelScope(shield=True):
+            await self._index.close()
 
     def _get(self, tape: str) -> _Tape:
         try:
@@ -134,6 +226,7 @@ class MemoryTapeStore:
         stamped = self._stamp(entries, held.version)
         held.entries += stamped
         held.version += len(stamped)
+        self._grown(tape)
         return stamped
 
     def _turn_over(self, tape: str, first: Sequence[TapeEntry], segment: Segment | None) -> None:
@@ -143,3 +236,8 @@ class MemoryTapeStore:
             held.segments.append((segment, held.entries))
         held.entries = stamped
         held.version += len(stamped)
+        self._grown(tape)
+
+    def _grown(self, tape: str) -> None:
+        self.grown.tell(tape)
+        self._index.note(tape)

@@ -1,0 +1,199 @@
+"""A fork of one tape that lives until it is merged or discarded (seed: ``fork_tape``).
+
+The overlay holds what is written in the fork; readers inside it see the tape up to the fork's point
+and the overlay behind it, as if it were one tape. Outside it nothing is seen until the merge, which is
+one atomic append. A kill discards the overlay: steps that must not be lost belong on the tape itself.
+"""
+
+# ruff: noqa: ARG002 (the signatures are the protocol's)
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from bot.clock import Clock
+from bot.errors import TapeError, TapeNotFound
+from bot.tape.entries import TapeEntry
+from bot.tape.search import Hit, SearchQuery, between_ids
+from bot.tape.store import Anchor, Segment, TapeStore, anchor_of, last_anchor, named_anchor
+from bot.tape.stores.memory import MemoryTapeStore
+
+
+class ForkTapeStore:
+    """A store in which one tape is forked; all others are refused.
+
+    Args:
+        parent: The store that holds the tape.
+        tape: The session's key.
+        point: The version of the tape at which it is forked.
+        clock: Gives entries their ``ts``.
+    """
+
+    def __init__(
+        self, parent: TapeStore, tape: str, point: int, *, clock: Clock | None = None
+    ) -> None:
+        self._parent = parent
+        self._tape = tape
+        self._point = point
+        self._overlay = MemoryTapeStore(clock=clock)
+        self._overlay.begin_at(tape, point)
+
+    async def delta(self) -> list[TapeEntry]:
+        """Return what was written in the fork, with the ids that it has there."""
+        return await self._overlay.read(self._tape)
+
+    async def create_tape(
+        self, tape: str, title: str | None = None, *, replace_if_exists: bool = False
+    ) -> str:
+        """Return the name of the forked tape; no other can be made, nor this one replaced."""
+        self._check(tape)
+        if replace_if_exists:
+            raise self._refused("replaced")
+        return tape
+
+    async def get_title(self, tape: str) -> str | None:
+        """Return the title."""
+        self._check(tape)
+        return await self._parent.get_title(tape)
+
+    async def list_tapes(self) -> list[str]:
+        """Return the forked tape."""
+        return [self._tape]
+
+    async def version(self, tape: str) -> int:
+        """Return the id of the fork's last entry."""
+        self._check(tape)
+        return await self._overlay.version(tape)
+
+    async def read(
+        self, tape: str, from_entry_id: int | None = None, to_entry_id: int | None = None
+    ) -> list[TapeEntry]:
+        """Return the entries of an id range, of the tape and of the overlay."""
+        self._check(tape)
+        below = self._point if to_entry_id is None else min(self._point, to_entry_id)
+        found: list[TapeEntry] = []
+        if from_entry_id is None or from_entry_id <= below:
+            found = await self._parent.read(tape, from_entry_id, below)
+        return found + await self._overlay.read(tape, from_entry_id, to_entry_id)
+
+    async def read_back(
+        self, tape: str, before: int | None = None
+    ) -> AsyncGenerator[TapeEntry, None]:
+        """Yield entries newest first, those of the overlay before those of the tape."""
+        self._check(tape)
+        async for entry in self._overlay.read_back(tape, before):
+            yield entry
+        below = self._point + 1 if before is None else min(before, self._point + 1)
+        async for entry in self._parent.read_back(tape, below):
+            yield entry
+
+    async def append(self, tape: str, entry: TapeEntry) -> TapeEntry:
+        """Append one entry to the overlay."""
+        return (await self.append_many(tape, [entry]))[0]
+
+    async def append_many(
+        self, tape: str, entries: Sequence[TapeEntry], *, expect: int | None = None
+    ) -> list[TapeEntry]:
+        """Append entries to the overlay."""
+        self._check(tape)
+        return await self._overlay.append_many(tape, entries, expect=expect)
+
+    async def archive(self, tape: str, carry: Sequence[TapeEntry] = ()) -> Segment:
+        """Refused: a fork may be discarded, a seal may not."""
+        raise self._refused("archived")
+
+    async def reset(self, tape: str, carry: Sequence[TapeEntry] = ()) -> None:
+        """Refused: a fork may be discarded, a reset may not."""
+        raise self._refused("reset")
+
+    async def segments(self, tape: str) -> list[Segment]:
+        """Return the tape's sealed segments."""
+        self._check(tape)
+        found = await self._parent.segments(tape)
+        return [segment for segment in found if segment.last_id <= self._point]
+
+    async def fork(
+        self,
+        from_tape: str,
+        new_tape: str,
+        *,
+        from_entry: int | None = None,
+        from_anchor: str | None = None,
+        title: str | None = None,
+    ) -> str:
+        """Refused: what a fork holds may never come to be."""
+        raise self._refused("forked again")
+
+    async def create_anchor(
+        self,
+        tape: str,
+        name: str,
+        entry_id: int | None = None,
+        state: dict[str, Any] | None = None,
+    ) -> Anchor:
+        """Name an entry of the tape or of the overlay; the anchor is in the overlay."""
+        target = await self.version(tape) if entry_id is None else entry_id
+        if not await self.read(tape, target, target):
+            raise TapeNotFound(f"tape {tape} has no entry {target}")
+        made = anchor_of(tape, await self.append(tape, named_anchor(name, target, state)))
+        assert made is not None
+        return made
+
+    async def get_anchor(self, tape: str, name: str) -> Anchor:
+        """Return the last anchor of this name."""
+        return last_anchor(tape, name, await self.list_anchors(tape))
+
+    async def list_anchors(self, tape: str) -> list[Anchor]:
+        """Return all anchors, oldest first."""
+        self._check(tape)
+        found = [one for one in await self._parent.list_anchors(tape) if one.at <= self._point]
+        return found + await self._overlay.list_anchors(tape)
+
+    async def resolve_anchor(self, tape: str, name: str) -> int:
+        """Return the id of the entry that the last anchor of this name points at."""
+        return (await self.get_anchor(tape, name)).entry_id
+
+    async def search(self, query: SearchQuery) -> list[Hit]:
+        """Return what fits best in the tape and in the overlay.
+
+        Scores of the two are of two collections; where they tie, the overlay's comes first.
+        """
+        inside = await self._within(query)
+        if inside is None:
+            return []
+        below = self._point if inside.last is None else min(inside.last, self._point)
+        found = await self._overlay.search(inside)
+        found += await self._parent.search(replace(inside, last=below))
+        return sorted(found, key=lambda hit: -hit.score)[: query.limit]
+
+    def follow(self, tape: str, after: int | None = None) -> AsyncGenerator[TapeEntry, None]:
+        """Yield the fork's entries as they come."""
+        self._check(tape)
+        return self._overlay.grown.follow(tape, after, self.version, self.read)
+
+    async def run(self) -> None:
+        """Keep the overlay's index up, until cancelled."""
+        await self._overlay.run()
+
+    def statistics(self) -> dict[str, Any]:
+        """Return the overlay's."""
+        return self._overlay.statistics()
+
+    async def close(self) -> None:
+        """Discard the overlay; the tape itself stays open."""
+        await self._overlay.close()
+
+    async def _within(self, query: SearchQuery) -> SearchQuery | None:
+        """Return the search as it is asked of this tape alone; None where it is not asked of it."""
+        query.check()
+        if query.tapes is not None and self._tape not in query.tapes:
+            return None
+        return await between_ids(replace(query, tapes=(self._tape,)), self.resolve_anchor)
+
+    def _check(self, tape: str) -> None:
+        if tape != self._tape:
+            raise TapeNotFound(f"there is no tape {tape} in this fork")
+
+    def _refused(self, done: str) -> TapeError:
+        return TapeError(f"tape {self._tape} cannot be {done} inside a fork: merge it first")

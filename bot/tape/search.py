@@ -1,0 +1,121 @@
+"""What is asked of a tape store's search, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from bot.errors import InvalidSearch
+from bot.tape.entries import KINDS, TapeEntry
+
+MOST_HITS = 1_000
+MOST_NEIGHBOURS = 20
+LONGEST_QUERY = 4_000
+"""Characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchQuery:
+    """What to look for; every filter that is given must hold.
+
+    Attributes:
+        text: Words in any script; between quotation marks, a phrase that must be there as it is.
+            Without words, all that the filters let through, newest first.
+        tapes: Only these tapes; those that do not exist hold nothing. None for all.
+        kinds: Only entries of these kinds. None for what was said, done and remembered: all but
+            ``system``.
+        senders: Only what these said: a platform's id or a shown name, in any case; ``assistant``
+            for the assistant.
+        since: Said at this time or later; aware.
+        until: Said before this time; aware.
+        first: Entries with this id or a higher one.
+        last: Entries with this id or a lower one.
+        after_anchor: Entries after the last anchor of this name. Needs exactly one tape.
+        before_anchor: Entries before the last anchor of this name. Needs exactly one tape.
+        limit: Hits at most.
+        neighbours: Messages before and after each hit that come with it.
+    """
+
+    text: str = ""
+    tapes: tuple[str, ...] | None = None
+    kinds: frozenset[str] | None = None
+    senders: frozenset[str] | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    first: int | None = None
+    last: int | None = None
+    after_anchor: str | None = None
+    before_anchor: str | None = None
+    limit: int = 10
+    neighbours: int = 0
+
+    def check(self) -> None:
+        """See that it can be answered.
+
+        Raises:
+            InvalidSearch: It cannot; the text says why.
+        """
+        for moment in (self.since, self.until):
+            if moment is not None and moment.tzinfo is None:
+                raise InvalidSearch("a time in a search needs its zone")
+        if unknown := set(self.kinds or ()) - KINDS:
+            raise InvalidSearch(f"no kind of entry: {', '.join(sorted(unknown))}")
+        if len(self.text) > LONGEST_QUERY:
+            raise InvalidSearch(f"a search takes at most {LONGEST_QUERY} characters")
+        if not 1 <= self.limit <= MOST_HITS:
+            raise InvalidSearch(f"a search gives 1 to {MOST_HITS} hits")
+        if not 0 <= self.neighbours <= MOST_NEIGHBOURS:
+            raise InvalidSearch(f"a hit comes with 0 to {MOST_NEIGHBOURS} neighbours on each side")
+        by_anchor = self.after_anchor is not None or self.before_anchor is not None
+        if by_anchor and (self.tapes is None or len(self.tapes) != 1):
+            raise InvalidSearch("a search by anchors needs exactly one tape")
+
+
+async def between_ids(
+    query: SearchQuery, resolve: Callable[[str, str], Awaitable[int]]
+) -> SearchQuery:
+    """Return the same search with ids in place of its anchors.
+
+    Args:
+        query: What is asked; it has been checked.
+        resolve: ``TapeStore.resolve_anchor``.
+
+    Raises:
+        TapeNotFound: There is no such anchor.
+    """
+    if not query.tapes:
+        return query
+    [tape, *_] = query.tapes
+    first, last = query.first, query.last
+    if query.after_anchor is not None:
+        first = max(first or 1, await resolve(tape, query.after_anchor) + 1)
+    if query.before_anchor is not None:
+        before = await resolve(tape, query.before_anchor) - 1
+        last = before if last is None else min(last, before)
+    return replace(query, first=first, last=last, after_anchor=None, before_anchor=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """An entry that was found.
+
+    Attributes:
+        tape: The tape it is on.
+        entry: The entry.
+        score: Higher is better; comparable within one answer only.
+        before: Messages before it, oldest first.
+        after: Messages after it, oldest first.
+    """
+
+    tape: str
+    entry: TapeEntry
+    score: float
+    before: tuple[TapeEntry, ...] = ()
+    after: tuple[TapeEntry, ...] = ()
+
+    @property
+    def evidence(self) -> list[tuple[str, int]]:
+        """Tape and id of the entry, then of its neighbours: what a claim can cite."""
+        around: Sequence[TapeEntry] = (self.entry, *self.before, *self.after)
+        return [(self.tape, entry.id) for entry in around]

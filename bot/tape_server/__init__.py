@@ -1,0 +1,1 @@
+"""The tape server: a tape store over HTTP."""
