@@ -1,16 +1,47 @@
-"""The index of a store's tapes (SQLite with FTS5): anchors, titles, sessions and full text.
+"""The index of a store's tapes (SQLite with FTS5): anchors, sessions and full text.
 
 Deleting it loses nothing: it is made of what the store reads, and made again where it does not fit.
+What a search finds is read from the tapes themselves, so it never shows what they do not hold.
 """
 
 from __future__ import annotations
 
+import logging
+import sqlite3
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
+import anyio
+import anyio.to_thread
+
+from bot.errors import TapeError, TapeNotFound
 from bot.tape.entries import TapeEntry
-from bot.tape.search import Hit, SearchQuery
-from bot.tape.store import Anchor, Segment
+from bot.tape.index import writing
+from bot.tape.index.anchors import anchors_of
+from bot.tape.index.database import CHECKPOINT_PAGES, Database
+from bot.tape.index.documents import documents_of, fingerprint
+from bot.tape.index.searching import Found, Search
+from bot.tape.index.writing import TapeRows
+from bot.tape.search import Hit, SearchQuery, between_ids
+from bot.tape.store import HEADER, Anchor, Segment, last_anchor
+
+logger = logging.getLogger(__name__)
+
+_PORTION = 500
+"""Ids that one transaction indexes."""
+
+_LINGER = 0.2
+"""Seconds that the background lets more come together."""
+
+_RECOVERY = 30.0
+"""Seconds until the background tries again where the disk refused."""
+
+_SPAN = 200
+"""Ids that are read as one range."""
+
+_T = TypeVar("_T")
 
 
 class IndexSource(Protocol):
@@ -41,20 +72,41 @@ class TapeIndex:
     Args:
         path: The database file; None for one in memory.
         source: The store.
-        read_only: Another process writes it: search it as it is.
+        read_only: Another process writes the file: index in memory what is asked for.
     """
 
     def __init__(self, path: Path | None, source: IndexSource, *, read_only: bool = False) -> None:
-        self._path = path
+        self._path = None if read_only else path
         self._source = source
-        self._read_only = read_only
+        self._database: Database | None = None
+        self._tapes: dict[str, TapeRows] = {}
+        self._known: set[str] = set()
+        self._checked: set[str] = set()
+        self._changed: set[str] = set()
+        self._next = 0
+        self._lock = anyio.Lock()
+        self._wake = anyio.Event()
+        self._statistics = {"entries": 0, "rebuilt": 0, "mended": 0}
 
     def note(self, tape: str) -> None:
         """Take note that a tape has changed; costs nothing."""
+        self._known.add(tape)
+        self._changed.add(tape)
+        self._wake.set()
 
     async def run(self) -> None:
         """Keep up with what is noted, until cancelled; searches work without it, too."""
-        raise NotImplementedError
+        while True:
+            self._wake = anyio.Event()
+            try:
+                await self._catch_up(None)
+                await self._tidy()
+            except (sqlite3.Error, OSError, TapeError) as error:
+                logger.warning("the index of the tapes is behind (%s); it is tried again", error)
+                await anyio.sleep(_RECOVERY)
+            else:
+                await self._wake.wait()
+                await anyio.sleep(_LINGER)
 
     async def search(self, query: SearchQuery) -> list[Hit]:
         """Return what fits best; knows every entry appended before it was asked.
@@ -62,16 +114,203 @@ class TapeIndex:
         Raises:
             InvalidSearch: It cannot be answered as it is asked.
             TapeNotFound: An anchor that it names does not exist.
+            TapeError: The index can neither be read nor made anew.
         """
-        raise NotImplementedError
+        query.check()
+        if query.after_anchor is not None or query.before_anchor is not None:
+            query = await between_ids(query, self._resolve)
+        hits, outdated = await self._look(query)
+        if outdated:
+            for tape in outdated:
+                logger.warning("tape %s is not what was indexed; it is indexed anew", tape)
+                self._checked.discard(tape)
+                await self._forget(tape)
+            self._statistics["mended"] += len(outdated)
+            hits, _ = await self._look(query)
+        return hits
 
     async def anchors(self, tape: str) -> list[Anchor]:
-        """Return all anchors of a tape, oldest first."""
-        raise NotImplementedError
+        """Return all anchors of a tape, oldest first.
+
+        Raises:
+            TapeNotFound: There is no such tape.
+        """
+        await self._source.version(tape)
+
+        def select(database: Database) -> list[Anchor]:
+            rows = self._tapes.get(tape)
+            return anchors_of(database, rows) if rows is not None else []
+
+        return await self._ask([tape], select)
 
     def statistics(self) -> dict[str, Any]:
-        """Return a snapshot: entries indexed, rebuilds, lag."""
-        raise NotImplementedError
+        """Return entries indexed since the start, tapes that wait, and how often it was made anew."""
+        return {**self._statistics, "behind": len(self._changed)}
 
     async def close(self) -> None:
         """Close the database in order, so that it is trusted at the next start."""
+        with anyio.CancelScope(shield=True):
+            async with self._lock:
+                if self._database is not None:
+                    await anyio.to_thread.run_sync(lambda: _closed(self._database))
+                self._begin_anew()
+
+    # Asking.
+
+    async def _resolve(self, tape: str, name: str) -> int:
+        return last_anchor(tape, name, await self.anchors(tape)).entry_id
+
+    async def _look(self, query: SearchQuery) -> tuple[list[Hit], set[str]]:
+        """Return hits, and the tapes that turned out not to hold what is indexed of them."""
+
+        def look(database: Database) -> list[Found]:
+            wanted = self._tapes.keys() if query.tapes is None else set(query.tapes)
+            tapes = {row.id: row for name, row in list(self._tapes.items()) if name in wanted}
+            with database.reader() as connection:
+                return Search(connection, tapes, query).run()
+
+        found = await self._ask(query.tapes, look)
+        hits: list[Hit] = []
+        outdated: set[str] = set()
+        for one in found:
+            hit = await self._hit(one)
+            if hit is None:
+                outdated.add(one.tape)
+            else:
+                hits.append(hit)
+        return hits, outdated
+
+    async def _hit(self, found: Found) -> Hit | None:
+        """Return what was found as it is on its tape; None where that is something else."""
+        ids = (*found.before, found.entry, *found.after)
+        try:
+            if ids[-1] - ids[0] <= _SPAN:
+                entries = await self._source.read(found.tape, min(ids), max(ids))
+            else:
+                entries = [e for i in ids for e in await self._source.read(found.tape, i, i)]
+        except TapeNotFound:
+            return None
+        read = {entry.id: entry for entry in entries}
+        entry = read.get(found.entry)
+        if entry is None or found.print not in map(fingerprint, documents_of(entry)):
+            return None
+        before = tuple(read[i] for i in found.before if i in read)
+        after = tuple(read[i] for i in found.after if i in read)
+        return Hit(found.tape, entry, found.score, before, after)
+
+    async def _ask(self, tapes: Iterable[str] | None, question: Callable[[Database], _T]) -> _T:
+        """Answer a question that knows every entry of these tapes (None: of all)."""
+        for last in (False, True):
+            try:
+                database = await self._catch_up(tapes)
+                return await anyio.to_thread.run_sync(question, database)
+            except (sqlite3.Error, OSError, ValueError) as error:
+                if last:
+                    raise TapeError(f"the index of the tapes cannot be used ({error})") from error
+                logger.warning("the index of the tapes is damaged (%s); it is made anew", error)
+                await self._discard()
+        raise AssertionError
+
+    # Keeping up.
+
+    async def _catch_up(self, tapes: Iterable[str] | None) -> Database:
+        """Index what is new; return the database."""
+        async with self._lock:
+            database = await self._opened()
+        wanted = set(self._known if tapes is None else self._known.intersection(tapes))
+        for tape in sorted(wanted - self._checked | wanted & self._changed):
+            async with self._lock:
+                database = await self._opened()
+                await self._index(database, tape)
+        return database
+
+    async def _opened(self) -> Database:
+        if self._database is None:
+            listed = await self._source.list_tapes()
+            self._database = await anyio.to_thread.run_sync(Database, self._path)
+            self._tapes = await anyio.to_thread.run_sync(writing.tapes, self._database)
+            self._next = max((rows.id for rows in self._tapes.values()), default=0) + 1
+            self._known.update(listed)
+            self._statistics["rebuilt"] += self._database.fresh
+            for gone in self._tapes.keys() - self._known:
+                await self._drop(self._database, gone)
+        return self._database
+
+    async def _index(self, database: Database, tape: str) -> None:
+        """Index what is new on a tape."""
+        self._changed.discard(tape)
+        try:
+            await self._index_new(database, tape)
+        except TapeNotFound:
+            await self._drop(database, tape)
+            self._known.discard(tape)
+        except BaseException:
+            # What was undone in the database must be undone here.
+            self._checked.discard(tape)
+            self._changed.add(tape)
+            with anyio.CancelScope(shield=True), suppress(sqlite3.Error, OSError):
+                stored = await anyio.to_thread.run_sync(writing.tapes, database)
+                self._tapes.pop(tape, None)
+                if tape in stored:
+                    self._tapes[tape] = stored[tape]
+            raise
+
+    async def _index_new(self, database: Database, tape: str) -> None:
+        rows = self._tapes.get(tape)
+        if rows is not None and tape not in self._checked and not await self._fits(rows):
+            await self._drop(database, tape)
+            rows = None
+        if rows is None:
+            rows = self._tapes[tape] = TapeRows(self._next, tape)
+            self._next += 1
+        version = await self._source.version(tape)
+        place = rows.indexed
+        while place < version:
+            upto = min(version, place + _PORTION)
+            entries = await self._source.read(tape, place + 1, upto)
+            place = upto
+            if entries:
+                headed = any(entry.name == HEADER for entry in entries)
+                segments = await self._source.segments(tape) if headed else []
+                await anyio.to_thread.run_sync(writing.add, database, rows, entries, segments)
+                self._statistics["entries"] += len(entries)
+        self._checked.add(tape)
+
+    async def _fits(self, rows: TapeRows) -> bool:
+        """Say whether the last entry that was indexed is on the tape as it was."""
+        entries = await self._source.read(rows.name, rows.indexed, rows.indexed)
+        return bool(entries) and writing.digest_of(entries[0]) == rows.digest
+
+    async def _drop(self, database: Database, tape: str) -> None:
+        rows = self._tapes.pop(tape, None)
+        if rows is not None:
+            await anyio.to_thread.run_sync(writing.forget, database, rows)
+
+    async def _forget(self, tape: str) -> None:
+        async with self._lock:
+            await self._drop(await self._opened(), tape)
+            self._changed.add(tape)
+
+    async def _tidy(self) -> None:
+        """Bring what was written ahead into the file, where it has become much."""
+        async with self._lock:
+            database = self._database
+            if database is not None and database.written_ahead() > CHECKPOINT_PAGES:
+                await anyio.to_thread.run_sync(database.checkpoint)
+
+    async def _discard(self) -> None:
+        """Remove the database; it is made anew when it is wanted."""
+        async with self._lock:
+            if self._database is not None:
+                await anyio.to_thread.run_sync(self._database.discard)
+            self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self._database = None
+        self._tapes = {}
+        self._checked = set()
+
+
+def _closed(database: Database | None) -> None:
+    if database is not None:
+        database.close(in_order=True)

@@ -1,0 +1,271 @@
+"""The index's database: its tables, whether its file can be trusted, and its connections. Blocking.
+
+SQLite sums what it writes ahead, and nothing of the file itself. So the file is only changed by our own
+checkpoints, and each writes the file's digest beside it: a file that does not fit its digest is not
+looked into. It is made anew, for nothing is in it that the tapes do not say.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
+from threading import Lock
+
+from bot.errors import TapeError
+from bot.files import PRIVATE_FILE, write_synced
+
+logger = logging.getLogger(__name__)
+
+VERSION = 1
+"""Of the tables and of the terms in them: a file of another version is made anew."""
+
+LANE = 1 << 32
+"""Rowids of a tape's turns; behind them as many for all else. A tape has two lanes."""
+
+CHECKPOINT_PAGES = 16_384
+"""Pages written ahead after which they are brought into the file."""
+
+_TABLES = """
+CREATE TABLE about (version INTEGER NOT NULL);
+CREATE TABLE tapes (
+  id INTEGER PRIMARY KEY,
+  name TEXT NOT NULL UNIQUE,
+  indexed INTEGER NOT NULL,
+  digest BLOB NOT NULL,
+  turns INTEGER NOT NULL,
+  others INTEGER NOT NULL,
+  rows INTEGER NOT NULL
+);
+CREATE TABLE docs (
+  id INTEGER PRIMARY KEY,
+  entry INTEGER NOT NULL,
+  kind INTEGER NOT NULL,
+  ts REAL NOT NULL,
+  sender INTEGER NOT NULL,
+  length INTEGER NOT NULL,
+  terms TEXT NOT NULL
+);
+CREATE VIRTUAL TABLE words USING fts5(
+  terms, content='docs', content_rowid='id', tokenize='ascii', columnsize=0
+);
+CREATE TABLE anchors (
+  tape INTEGER NOT NULL,
+  at INTEGER NOT NULL,
+  entry INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  ts TEXT NOT NULL,
+  state BLOB NOT NULL,
+  PRIMARY KEY (tape, at)
+) WITHOUT ROWID;
+CREATE TABLE senders (
+  id INTEGER PRIMARY KEY,
+  tape INTEGER NOT NULL,
+  uid TEXT NOT NULL,
+  name TEXT NOT NULL,
+  UNIQUE (tape, uid, name)
+);
+CREATE TABLE vocabulary (term TEXT PRIMARY KEY, found INTEGER NOT NULL) WITHOUT ROWID;
+"""
+
+
+class Database:
+    """An index's file, open.
+
+    Args:
+        path: The file; None for memory.
+        read_only: Another process writes it.
+
+    Attributes:
+        fresh: It was made anew: there was none, or none that could be trusted.
+        writer: The connection that writes; None where it may only be read.
+    """
+
+    def __init__(self, path: Path | None, *, read_only: bool = False) -> None:
+        """Open it; make it anew where it cannot be trusted.
+
+        Raises:
+            TapeError: It can neither be opened nor made.
+        """
+        self._path = path
+        self._read_only = read_only
+        self._readers: list[sqlite3.Connection] = []
+        self._guard = Lock()
+        self.fresh = False
+        self.writer: sqlite3.Connection | None = None
+        try:
+            if not read_only:
+                self._open()
+        except (sqlite3.Error, OSError) as error:
+            self.close()
+            raise TapeError(f"the index {path} cannot be used ({error})") from error
+
+    @property
+    def usable(self) -> bool:
+        """Whether there is something to search."""
+        return self.writer is not None or (self._path is not None and self._path.exists())
+
+    @contextmanager
+    def reader(self) -> Iterator[sqlite3.Connection]:
+        """Lend a connection to read with; it shows one moment until it is given back."""
+        if self._path is None:
+            assert self.writer is not None
+            with self._guard:
+                yield self.writer
+            return
+        with self._guard:
+            connection = self._readers.pop() if self._readers else None
+        if connection is None:
+            connection = sqlite3.connect(
+                f"{self._path.as_uri()}?mode=ro", uri=True, check_same_thread=False
+            )
+            connection.isolation_level = None
+            connection.execute("PRAGMA mmap_size=1073741824")
+            connection.execute("PRAGMA cache_size=-8192")
+        try:
+            connection.execute("BEGIN")
+            yield connection
+        except BaseException:
+            connection.close()
+            raise
+        connection.execute("ROLLBACK")
+        with self._guard:
+            self._readers.append(connection)
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """Lend the writing connection for one transaction."""
+        assert self.writer is not None
+        with self._guard if self._path is None else nullcontext():
+            self.writer.execute("BEGIN IMMEDIATE")
+            try:
+                yield self.writer
+            except BaseException:
+                self.writer.execute("ROLLBACK")
+                raise
+            self.writer.execute("COMMIT")
+
+    def written_ahead(self) -> int:
+        """Return how many pages wait to be brought into the file."""
+        if self._path is None:
+            return 0
+        try:
+            return self._beside("-wal").stat().st_size // 4096
+        except OSError:
+            return 0
+
+    def checkpoint(self) -> None:
+        """Bring what was written ahead into the file, and write down the file's digest."""
+        if self._path is None or self.writer is None:
+            return
+        # Until it is whole again no digest fits.
+        self._digest_path().unlink(missing_ok=True)
+        busy, *_ = self.writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if not busy:
+            write_synced(self._digest_path(), _digest(self._path).encode())
+
+    def close(self, *, in_order: bool = False) -> None:
+        """Close all connections.
+
+        Args:
+            in_order: Checkpoint first, so that it is trusted at the next start.
+        """
+        with self._guard:
+            while self._readers:
+                self._readers.pop().close()
+        if self.writer is not None:
+            if in_order:
+                with suppress(sqlite3.Error, OSError):
+                    self.checkpoint()
+            self.writer.close()
+            self.writer = None
+
+    def discard(self) -> None:
+        """Close it and remove its files."""
+        self.close()
+        if self._path is not None:
+            _remove(self._digest_path())
+            for suffix in ("", "-wal", "-shm"):
+                _remove(self._beside(suffix))
+
+    def _open(self) -> None:
+        if self._path is not None and not self._trusted():
+            if self._path.exists():
+                logger.warning("the index %s cannot be trusted; it is made anew", self._path.name)
+            self.discard()
+        try:
+            self.writer = self._connect()
+        except sqlite3.DatabaseError as error:
+            if self._path is None:
+                raise
+            logger.warning("the index %s cannot be read (%s); made anew", self._path.name, error)
+            self.discard()
+            self.writer = self._connect()
+
+    def _connect(self) -> sqlite3.Connection:
+        name = ":memory:" if self._path is None else str(self._path)
+        if self._path is not None:
+            self._path.touch(PRIVATE_FILE)
+        connection = sqlite3.connect(name, check_same_thread=False)
+        try:
+            connection.isolation_level = None
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA synchronous=NORMAL")
+            connection.execute("PRAGMA wal_autocheckpoint=0")
+            connection.execute("PRAGMA cache_size=-16384")
+            if _is_empty(connection):
+                self.fresh = True
+                connection.executescript(_TABLES)
+                connection.execute("INSERT INTO about VALUES (?)", (VERSION,))
+                self.writer = connection
+                self.checkpoint()
+        except BaseException:
+            connection.close()
+            self.writer = None
+            raise
+        return connection
+
+    def _trusted(self) -> bool:
+        assert self._path is not None
+        try:
+            return self._digest_path().read_bytes().decode("ascii", "replace") == _digest(
+                self._path
+            )
+        except OSError:
+            return False
+
+    def _digest_path(self) -> Path:
+        return self._beside(".sum")
+
+    def _beside(self, suffix: str) -> Path:
+        assert self._path is not None
+        return self._path.with_name(self._path.name + suffix)
+
+
+def _is_empty(connection: sqlite3.Connection) -> bool:
+    """Say whether nothing is in it yet.
+
+    Raises:
+        DatabaseError: What is in it is not of this version, or no index.
+    """
+    if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        return True
+    if connection.execute("SELECT version FROM about").fetchall() != [(VERSION,)]:
+        raise sqlite3.DatabaseError("of another version")
+    return False
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+
+
+def _remove(path: Path) -> None:
+    """Remove what stands under this name, if it is a file; a folder is moved aside."""
+    if path.is_dir():
+        path.rename(path.with_name(f"{path.name}.aside"))
+    else:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,266 @@
+"""Searches the index's tables: which entries fit, and how well. Blocking.
+
+First the rows that have the asked terms are gathered by what the terms are worth alone; FTS5 finds them
+within a range of rowids, so a search in one tape costs what that tape holds. Of these the best are read
+and ranked with all that counts. A term that very many rows have is not gathered by, only ranked by.
+"""
+
+from __future__ import annotations
+
+import heapq
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from bot.tape.index.database import LANE
+from bot.tape.index.documents import date_terms
+from bot.tape.index.ranking import COLUMNS, NEIGHBOURS, Row, idf, read_row, score
+from bot.tape.index.scope import Scope
+from bot.tape.index.spelling import known, near
+from bot.tape.index.terms import query_terms, terms_of
+from bot.tape.index.writing import TapeRows
+from bot.tape.search import SearchQuery
+
+_GATHERED = 60_000
+"""Rows gathered at most; the terms that the fewest rows have come first."""
+
+_READ = 80
+"""Gathered rows that are read and ranked at least."""
+
+_PORTION = 500
+_DATE_WORTH = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An entry that fits.
+
+    Attributes:
+        tape: Its tape.
+        entry: Its id.
+        score: How well.
+        print: Of the terms that it was found by.
+        before: Ids of the turns before it, oldest first, as many as were asked for.
+        after: Ids of the turns after it.
+    """
+
+    tape: str
+    entry: int
+    score: float
+    print: int
+    before: tuple[int, ...] = ()
+    after: tuple[int, ...] = ()
+
+
+class Search:
+    """One search, on one connection.
+
+    Args:
+        connection: To the index.
+        tapes: The tapes that may be searched, by number.
+        query: What is asked, with ids in place of anchors.
+    """
+
+    def __init__(
+        self, connection: sqlite3.Connection, tapes: Mapping[int, TapeRows], query: SearchQuery
+    ) -> None:
+        self._connection = connection
+        self._tapes = tapes
+        self._query = query
+        self._scope = Scope(connection, tapes, query)
+        self._weights: dict[str, float] = {}
+        self._gathered: defaultdict[int, float] = defaultdict(float)
+
+    def run(self) -> list[Found]:
+        """Return what fits best, best first."""
+        if self._scope.empty:
+            return []
+        terms, phrases = query_terms(self._query.text)
+        if not terms:
+            return [] if self._query.text.strip() else self._found(self._newest())
+        named, speakers = self._names(terms)
+        asked = [term for term in terms if term not in named] or terms
+        self._gather(asked)
+        for phrase in phrases:
+            rows = set(self._rows(f'"{" ".join(phrase)}"'))
+            self._gathered = defaultdict(float, {row: self._gathered[row] for row in rows})
+        return self._found(self._ranked(speakers))
+
+    # Gathering.
+
+    def _gather(self, asked: Sequence[str]) -> None:
+        """Gather rows by the terms, those that the fewest rows have first."""
+        room = _GATHERED
+        small = self._scope.total <= _GATHERED
+        counted = sorted((known(self._connection, term), term) for term in asked)
+        for found, term in counted:
+            if small or found <= room:
+                room -= self._gather_term(term)
+            else:
+                self._weights[term] = idf(found, self._scope.total)
+        if room == _GATHERED and self._weights:
+            self._gather_common(list(self._weights))
+        if not self._gathered:
+            for term in asked:
+                self._gather_near(term, doubted=True)
+        for dated in date_terms(asked).values():
+            found = known(self._connection, dated)
+            if small or found <= room:
+                room -= self._gather_term(dated, worth=_DATE_WORTH, exact=True)
+            else:
+                self._weights[dated] = _DATE_WORTH * idf(found, self._scope.total)
+
+    def _gather_term(self, term: str, *, worth: float = 1.0, exact: bool = False) -> int:
+        rows = list(self._rows(f'"{term}"'))
+        if rows:
+            weight = self._weights[term] = worth * idf(len(rows), self._scope.total)
+            for row in rows:
+                self._gathered[row] += weight
+        elif not exact:
+            self._gather_near(term)
+        return len(rows)
+
+    def _gather_near(self, term: str, *, doubted: bool = False) -> None:
+        for other, worth in near(self._connection, term, doubted=doubted).items():
+            self._gather_term(other, worth=worth, exact=True)
+
+    def _gather_common(self, terms: Sequence[str]) -> None:
+        """Gather by terms of which each alone is too common: rows that have them all, newest first."""
+        joined = " AND ".join(f'"{term}"' for term in terms)
+        for expression in (joined, f'"{terms[0]}"'):
+            for row in self._rows(expression, most=_GATHERED):
+                self._gathered[row] += 1.0
+            if self._gathered:
+                return
+
+    def _rows(self, expression: str, most: int = -1) -> Iterator[int]:
+        """Yield the rows within the scope that match."""
+        for low, high in self._scope.ranges:
+            found = self._connection.execute(
+                "SELECT rowid FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ?"
+                " ORDER BY rowid DESC LIMIT ?",
+                (expression, low, high, most),
+            )
+            if self._scope.every_tape:
+                yield from (row for (row,) in found)
+            else:
+                yield from (row for (row,) in found if row // (2 * LANE) in self._tapes)
+
+    def _names(self, terms: Sequence[str]) -> tuple[set[str], set[int]]:
+        """Return the terms that name people of the one tape that is searched, and those people."""
+        named: set[str] = set()
+        speakers: set[int] = set()
+        if len(self._tapes) == 1:
+            for number, name in self._scope.people():
+                if meant := set(terms_of(name)) & set(terms):
+                    named |= meant
+                    speakers.add(number)
+        return named, speakers
+
+    # Ranking.
+
+    def _ranked(self, speakers: set[int]) -> list[tuple[float, Row]]:
+        """Return the best of what was gathered, each entry once."""
+        best: dict[tuple[int, int], tuple[float, Row]] = {}
+        for value, row in self._scored(self._admitted(), speakers):
+            key = (row.id // (2 * LANE), row.entry)
+            if key not in best or best[key][0] < value:
+                best[key] = (value, row)
+        return heapq.nsmallest(
+            self._query.limit, best.values(), key=lambda one: (-one[0], -one[1].ts, -one[1].id)
+        )
+
+    def _admitted(self) -> dict[int, Row]:
+        """Return rows that the filters let through: as many as are ranked, best gathered first."""
+        gathered = self._gathered
+        wanted = max(_READ, 3 * self._query.limit)
+        found: dict[int, Row] = {}
+        first = heapq.nlargest(wanted, gathered, key=lambda row: (gathered[row], row))
+        found |= self._read(first)
+        if len(found) < min(wanted, len(gathered)):
+            later = sorted(gathered, key=lambda row: (gathered[row], row), reverse=True)
+            for start in range(wanted, len(later), _PORTION):
+                found |= self._read(later[start : start + _PORTION])
+                if len(found) >= wanted:
+                    break
+        return found
+
+    def _scored(self, rows: dict[int, Row], speakers: set[int]) -> Iterator[tuple[float, Row]]:
+        """Yield rows and the turns beside them, each with its score."""
+        turns = [row for row in rows if _is_turn(row)]
+        far = {row + step for row in turns for step in _reach(2 * NEIGHBOURS)} - rows.keys()
+        read = rows | self._read(far, every=True)
+        ranked = {row + step for row in turns for step in _reach(NEIGHBOURS)} | rows.keys()
+        around = {
+            row: [read[row + s] for s in _reach(NEIGHBOURS) if s and row + s in read]
+            if _is_turn(row)
+            else []
+            for row in ranked & read.keys()
+        }
+        lengths = [read[r].length + sum(one.length for one in a) for r, a in around.items()]
+        average = sum(lengths) / max(1, len(lengths))
+        for row, beside in around.items():
+            if self._scope.admits(read[row]):
+                named = read[row].sender in speakers
+                value = score(read[row], beside, self._weights, average, named=named)
+                if value:
+                    yield value, read[row]
+
+    def _read(self, rows: Iterable[int], *, every: bool = False) -> dict[int, Row]:
+        """Return rows by their ids: those that count, or every one."""
+        listed = ",".join(map(str, rows))
+        found = self._connection.execute(f"SELECT {COLUMNS} FROM docs WHERE id IN ({listed})")  # noqa: S608 (numbers)
+        read = (read_row(row, self._weights) for row in found)
+        return {row.id: row for row in read if every or self._scope.admits(row)}
+
+    # Answers.
+
+    def _newest(self) -> list[tuple[float, Row]]:
+        """Return the newest rows that the filters let through."""
+        limit = self._query.limit
+        best: dict[tuple[int, int], Row] = {}
+        for row in self._scope.newest(limit):
+            best.setdefault((row.id // (2 * LANE), row.entry), row)
+        rows = heapq.nsmallest(limit, best.values(), key=lambda row: (-row.ts, -row.entry))
+        return [(0.0, row) for row in rows]
+
+    def _found(self, ranked: Sequence[tuple[float, Row]]) -> list[Found]:
+        return [
+            Found(
+                self._tapes[row.id // (2 * LANE)].name,
+                row.entry,
+                value,
+                row.print,
+                *self._beside(row),
+            )
+            for value, row in ranked
+        ]
+
+    def _beside(self, row: Row) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the entries of the turns before and after a row."""
+        count = self._query.neighbours
+        if not count:
+            return (), ()
+        # What is no turn stands between two: before the first that is not older.
+        place = row.id if _is_turn(row.id) else self._scope.turn_at(row)
+        start = row.id // (2 * LANE) * (2 * LANE)
+        before = self._connection.execute(
+            "SELECT entry FROM docs WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?",
+            (start, place - 1, count),
+        )
+        after = self._connection.execute(
+            "SELECT entry FROM docs WHERE id BETWEEN ? AND ? AND entry != ? ORDER BY id LIMIT ?",
+            (place, start + LANE - 1, row.entry, count),
+        )
+        return tuple(entry for (entry,) in before)[::-1], tuple(entry for (entry,) in after)
+
+
+def _reach(count: int) -> range:
+    """Return the steps to so many neighbours on each side, and to the row itself."""
+    return range(-count, count + 1)
+
+
+def _is_turn(row: int) -> bool:
+    """Say whether a rowid is of a tape's lane of turns."""
+    return row // LANE % 2 == 0

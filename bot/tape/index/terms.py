@@ -1,0 +1,127 @@
+"""Texts as the terms by which they are found, in any script. Pure.
+
+Rule 1: what is indexed and what is asked for pass through the same functions.
+Rule 2: case, width and accents do not count; words are cut to their stems where the script's main
+    language has a stemmer (Snowball). A stem that is wrong for a language is wrong on both sides.
+Rule 3: scripts without spaces, and Hangul, become pairs of characters, and behind all of a text's
+    terms its single ones, so that a question of one character finds them.
+Rule 4: terms are ASCII letters and digits and characters beyond ASCII: no sign of FTS5's syntax.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+
+from snowballstemmer import stemmer
+
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
+    "\uf900-\ufaff\U00020000-\U0003ffff"
+)
+_EMOJI = "\u2600-\u27bf\U0001f000-\U0001faff"
+_PARTS = re.compile(rf"[{_UNSPACED}]+|[{_EMOJI}]|(?:(?![{_UNSPACED}])[\w\u0900-\u0dff'’])+")
+_UNSPACED_RUN = re.compile(rf"[{_UNSPACED}]+")
+_PHRASE = re.compile(r"\"([^\"]+)\"|“([^”]+)”|„([^“”]+)[“”]|«([^»]+)»|「([^」]+)」|『([^』]+)』")
+
+_COMMON = frozenset(
+    "a about after again all also am an and any are as at be because been before being but by can "
+    "could did do does doing down for from further had has have having he her here hers him his how "
+    "i if in into is it its itself just like me more most my myself no nor not now of off on once "
+    "only or other our ours out over own s same she should so some such t than that the their theirs "
+    "them then there these they this those through to too under until up us very was we were what "
+    "when where which while who whom whose why will with would you your yours d ll m re ve".split()
+)
+_LONGEST = 40
+"""Characters of a term: beyond that, what differs is not a word."""
+
+# The scripts whose accents and points are left out; in others such marks are letters.
+_UNACCENTED = ("LATIN", "GREEK", "ARABIC", "HEBREW")
+_STEMMERS = {
+    "LATIN": "english",
+    "CYRILLIC": "russian",
+    "GREEK": "greek",
+    "ARABIC": "arabic",
+    "DEVANAGARI": "hindi",
+}
+
+
+def terms_of(text: str) -> list[str]:
+    """Return a text's terms in order; common words are kept, so that phrases hold."""
+    found: list[str] = []
+    singles: list[str] = []
+    for part in _PARTS.findall(_plain(text)):
+        if _UNSPACED_RUN.fullmatch(part):
+            found += _pairs(part)
+            singles += part if len(part) > 1 else ""
+        else:
+            found += _words(part)
+    return found + singles
+
+
+def query_terms(text: str) -> tuple[list[str], list[list[str]]]:
+    """Return what a question asks for: terms without common words, and its phrases as terms.
+
+    Where all its words are common, they are what is asked for.
+    """
+    phrases: list[list[str]] = []
+    for match in _PHRASE.finditer(text):
+        inside = _in_order(next(part for part in match.groups() if part is not None))
+        if inside:
+            phrases.append(inside)
+    words = list(dict.fromkeys(_in_order(text)))
+    telling = [word for word in words if word not in _COMMON]
+    return telling or words, phrases
+
+
+def is_word(term: str) -> bool:
+    """Say whether a term is of a script in which words may be misspelt."""
+    return len(term) > 3 and not _UNSPACED_RUN.search(term) and not term.isdecimal()
+
+
+def _in_order(text: str) -> list[str]:
+    """Return the terms of a question: without the singles that stand behind a text's."""
+    found: list[str] = []
+    for part in _PARTS.findall(_plain(text)):
+        found += _pairs(part) if _UNSPACED_RUN.fullmatch(part) else _words(part)
+    return found
+
+
+def _plain(text: str) -> str:
+    """Return text in one width and case, without what cannot be written."""
+    return unicodedata.normalize("NFKC", text).casefold()
+
+
+def _pairs(run: str) -> list[str]:
+    return [run[i : i + 2] for i in range(max(1, len(run) - 1))]
+
+
+def _words(part: str) -> Iterator[str]:
+    for word in part.replace("’", "'").split("_"):
+        bare = word.strip("'").removesuffix("'s")
+        for piece in bare.split("'"):
+            if piece:
+                yield _term(piece)
+
+
+@lru_cache(maxsize=100_000)
+def _term(word: str) -> str:
+    """Return a word's term."""
+    script = unicodedata.name(word[0], "").partition(" ")[0]
+    if script in _UNACCENTED:
+        apart = unicodedata.normalize("NFD", word)
+        word = "".join(c for c in apart if not unicodedata.combining(c)) or word
+    elif script == "CYRILLIC":
+        word = word.replace("ё", "е")
+    word = word[:_LONGEST]
+    if word in _COMMON or script not in _STEMMERS:
+        return word
+    return _stem(script)(word) or word
+
+
+@lru_cache
+def _stem(script: str) -> Callable[[str], str]:
+    found: Callable[[str], str] = stemmer(_STEMMERS[script]).stemWord
+    return found
