@@ -68,7 +68,8 @@ class TapeEntry:
     def points_at(self) -> int | None:
         """Id of the entry that a named anchor points at; None for all else."""
         entry = self.payload.get("entry") if self.kind == "anchor" else None
-        return entry if type(entry) is int and entry > 0 else None
+        known = type(entry) is int and entry > 0 and (entry < self.id or not self.id)
+        return entry if known else None
 
     @property
     def is_boundary(self) -> bool:

@@ -106,6 +106,8 @@ class Hit:
         score: Higher is better; comparable within one answer only.
         before: Messages before it, oldest first.
         after: Messages after it, oldest first.
+        direct: Whether it has words of the question itself; else the turns beside it have them, and it
+            may be their answer.
     """
 
     tape: str
@@ -113,6 +115,7 @@ class Hit:
     score: float
     before: tuple[TapeEntry, ...] = ()
     after: tuple[TapeEntry, ...] = ()
+    direct: bool = True
 
     @property
     def evidence(self) -> list[tuple[str, int]]:

@@ -196,7 +196,7 @@ class TapeIndex:
             return None
         before = tuple(read[i] for i in found.before if i in read)
         after = tuple(read[i] for i in found.after if i in read)
-        return Hit(found.tape, entry, found.score, before, after)
+        return Hit(found.tape, entry, found.score, before, after, found.direct)
 
     async def _ask(self, tapes: Iterable[str] | None, question: Callable[[Database], _T]) -> _T:
         """Answer a question that knows every entry of these tapes (None: of all)."""

@@ -2,23 +2,27 @@
 
 Short turns of a conversation are about what was said right before and after them; so the two turns on
 each side count as a second field of the row (BM25F: frequencies are weighted before they saturate).
+The weights were chosen by ``tapebot eval recall``.
 """
 
 from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-_K1 = 1.2
-_B = 0.75
 NEIGHBOURS = 2
 """Turns on each side that count."""
 
-_NEAR = 0.3
-_NAMED = 1.2
-"""For what was said by somebody whom the question names."""
+NAMED = 1.2
+"""What it is worth that somebody said it whom the question names."""
+
+_K1 = 1.2
+_B, _B_NEAR = 0.5, 0.4
+_NEAR = 0.4
+_ALIKE = math.log(1.03)
+"""Scores that differ by less are taken for equal."""
 
 
 COLUMNS = "id, entry, kind, ts, sender, length, terms"
@@ -72,22 +76,31 @@ def idf(found: int, total: int) -> float:
 
 
 def score(
-    row: Row, around: list[Row], weights: Mapping[str, float], average: float, *, named: bool
+    row: Row, beside: Sequence[Row], weights: Mapping[str, float], averages: tuple[float, float]
 ) -> float:
     """Return how well a row fits.
 
     Args:
         row: The row.
-        around: Its neighbours.
+        beside: Its neighbours.
         weights: Of the asked terms.
-        average: Mean length of a row with its neighbours.
-        named: Whether the question names who said it.
+        averages: Mean terms of a row, and of a row's neighbours together.
     """
-    length = row.length + sum(one.length for one in around)
-    norm = _K1 * (1 - _B + _B * length / max(1.0, average))
+    own = _damped(_B, row.length, averages[0])
+    near = _damped(_B_NEAR, sum(one.length for one in beside), averages[1]) / _NEAR
     total = 0.0
     for term, weight in weights.items():
-        frequency = row.counts.get(term, 0) + _NEAR * sum(one.counts.get(term, 0) for one in around)
-        if frequency:
-            total += weight * frequency * (_K1 + 1) / (frequency + norm)
-    return total * _NAMED if named else total
+        frequency = row.counts.get(term, 0) / own
+        frequency += sum(one.counts.get(term, 0) for one in beside) / near
+        total += weight * frequency * (_K1 + 1) / (frequency + _K1)
+    return total
+
+
+def order(value: float, row: Row) -> tuple[float, float, int]:
+    """Return a key that puts what fits better first, and of what fits about equally the newer."""
+    return (-round(math.log(value) / _ALIKE), -row.ts, -row.id)
+
+
+def _damped(share: float, length: int, average: float) -> float:
+    """Return what a frequency is divided by in a text of this length."""
+    return 1 - share + share * length / max(1.0, average)

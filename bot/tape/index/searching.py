@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from bot.tape.index.database import LANE
 from bot.tape.index.documents import date_terms
-from bot.tape.index.ranking import COLUMNS, NEIGHBOURS, Row, idf, read_row, score
+from bot.tape.index.ranking import COLUMNS, NAMED, NEIGHBOURS, Row, idf, order, read_row, score
 from bot.tape.index.scope import Scope
 from bot.tape.index.spelling import known, near
 from bot.tape.index.terms import query_terms, terms_of
@@ -41,6 +41,7 @@ class Found:
         entry: Its id.
         score: How well.
         print: Of the terms that it was found by.
+        direct: Whether it has asked words itself; else those beside it have them.
         before: Ids of the turns before it, oldest first, as many as were asked for.
         after: Ids of the turns after it.
     """
@@ -49,8 +50,9 @@ class Found:
     entry: int
     score: float
     print: int
-    before: tuple[int, ...] = ()
-    after: tuple[int, ...] = ()
+    direct: bool
+    before: tuple[int, ...]
+    after: tuple[int, ...]
 
 
 class Search:
@@ -71,6 +73,7 @@ class Search:
         self._scope = Scope(connection, tapes, query)
         self._weights: dict[str, float] = {}
         self._gathered: defaultdict[int, float] = defaultdict(float)
+        self._phrased = False
 
     def run(self) -> list[Found]:
         """Return what fits best, best first."""
@@ -82,6 +85,7 @@ class Search:
         named, speakers = self._names(terms)
         asked = [term for term in terms if term not in named] or terms
         self._gather(asked)
+        self._phrased = bool(phrases)
         for phrase in phrases:
             rows = set(self._rows(f'"{" ".join(phrase)}"'))
             self._gathered = defaultdict(float, {row: self._gathered[row] for row in rows})
@@ -167,9 +171,7 @@ class Search:
             key = (row.id // (2 * LANE), row.entry)
             if key not in best or best[key][0] < value:
                 best[key] = (value, row)
-        return heapq.nsmallest(
-            self._query.limit, best.values(), key=lambda one: (-one[0], -one[1].ts, -one[1].id)
-        )
+        return heapq.nsmallest(self._query.limit, best.values(), key=lambda one: order(*one))
 
     def _admitted(self) -> dict[int, Row]:
         """Return rows that the filters let through: as many as are ranked, best gathered first."""
@@ -198,14 +200,15 @@ class Search:
             else []
             for row in ranked & read.keys()
         }
-        lengths = [read[r].length + sum(one.length for one in a) for r, a in around.items()]
-        average = sum(lengths) / max(1, len(lengths))
-        for row, beside in around.items():
-            if self._scope.admits(read[row]):
-                named = read[row].sender in speakers
-                value = score(read[row], beside, self._weights, average, named=named)
+        own = sum(read[row].length for row in around)
+        near_by = sum(one.length for beside in around.values() for one in beside)
+        averages = own / max(1, len(around)), near_by / max(1, len(around))
+        for number, beside in around.items():
+            row = read[number]
+            if self._scope.admits(row) and (number in rows or not self._phrased):
+                value = score(row, beside, self._weights, averages)
                 if value:
-                    yield value, read[row]
+                    yield value * (NAMED if row.sender in speakers else 1.0), row
 
     def _read(self, rows: Iterable[int], *, every: bool = False) -> dict[int, Row]:
         """Return rows by their ids: those that count, or every one."""
@@ -232,6 +235,7 @@ class Search:
                 row.entry,
                 value,
                 row.print,
+                bool(row.counts),
                 *self._beside(row),
             )
             for value, row in ranked

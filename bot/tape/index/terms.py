@@ -39,6 +39,7 @@ _LONGEST = 40
 
 # The scripts whose accents and points are left out; in others such marks are letters.
 _UNACCENTED = ("LATIN", "GREEK", "ARABIC", "HEBREW")
+_HEBREW_PREFIXES = frozenset("בהוכלמש")
 _STEMMERS = {
     "LATIN": "english",
     "CYRILLIC": "russian",
@@ -115,6 +116,8 @@ def _term(word: str) -> str:
         word = "".join(c for c in apart if not unicodedata.combining(c)) or word
     elif script == "CYRILLIC":
         word = word.replace("ё", "е")
+    if script == "HEBREW" and len(word) > 3 and word[0] in _HEBREW_PREFIXES:
+        word = word[1:]
     word = word[:_LONGEST]
     if word in _COMMON or script not in _STEMMERS:
         return word
