@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from bot.tape.index.database import Database
-from bot.tape.index.writing import TapeRows
+from bot.tape.index.writing import TapeRows, plain
 from bot.tape.store import Anchor
 
 
@@ -16,6 +16,6 @@ def anchors_of(database: Database, rows: TapeRows) -> list[Anchor]:
             "SELECT name, at, entry, state, ts FROM anchors WHERE tape = ? ORDER BY at", (rows.id,)
         ).fetchall()
     return [
-        Anchor(rows.name, json.loads(name), at, entry, json.loads(state), ts)
+        Anchor(rows.name, plain(name), at, entry, json.loads(state), plain(ts))
         for name, at, entry, state, ts in found
     ]

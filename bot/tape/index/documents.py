@@ -15,7 +15,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from bot.tape.entries import NOT_BOUNDARY, TapeEntry
-from bot.tape.index.terms import terms_of
+from bot.tape.index.terms import terms_of, with_pairs
 
 KINDS = ("message", "tool_call", "tool_result", "anchor", "event", "system")
 """Kinds by the number that stands for them in the index."""
@@ -38,6 +38,9 @@ _BOOKKEEPING = (
 _RECALLED = frozenset({"memory.recall", "memory_recall", "tape.search", "tape_search"})
 _PIECE = 400
 """Terms of a piece: about what a person would call a passage."""
+
+_OVERLAP = 40
+"""Terms that a piece shares with the next: the longest phrase that is found anywhere."""
 
 _EXTRAS = "¶"
 """Stands between a text's own terms and what was added, so that no phrase reaches across."""
@@ -91,7 +94,7 @@ def documents_of(entry: TapeEntry) -> list[Document]:
             ts=ts,
             sender=sender,
             length=len(piece),
-            terms=" ".join((*piece, *added)),
+            terms=" ".join((*with_pairs(piece), *added)),
         )
         for place, piece in enumerate(pieces)
     ]
@@ -103,7 +106,9 @@ def fingerprint(document: Document) -> int:
 
 
 def _pieces(terms: list[str]) -> list[list[str]]:
-    return [terms[start : start + _PIECE] for start in range(0, len(terms), _PIECE)]
+    """Return terms in pieces that overlap, so that a phrase is whole in one of them."""
+    starts = range(0, max(1, len(terms) - _OVERLAP), _PIECE - _OVERLAP)
+    return [terms[start : start + _PIECE] for start in starts] if terms else []
 
 
 def sender_of(entry: TapeEntry) -> tuple[str, str]:

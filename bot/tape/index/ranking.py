@@ -96,9 +96,9 @@ def score(
     return total
 
 
-def order(value: float, row: Row) -> tuple[float, float, int]:
-    """Return a key that puts what fits better first, and of what fits about equally the newer."""
-    return (-round(math.log(value) / _ALIKE), -row.ts, -row.id)
+def alike(value: float) -> float:
+    """Return the score that stands for all that are about as high."""
+    return math.exp(round(math.log(value) / _ALIKE) * _ALIKE)
 
 
 def _damped(share: float, length: int, average: float) -> float:

@@ -69,21 +69,22 @@ class Scope:
         return [(number, name) for number, _, name in self._people()]
 
     def newest(self, limit: int) -> Iterator[Row]:
-        """Yield the newest rows of each lane of each tape that count, so many each."""
+        """Yield the newest rows of each lane of each tape that count: of so many entries each."""
         for rows in self._tapes.values():
             for lane in range(2):
                 low = rows.first_row + lane * LANE
-                found = 0
-                for row in self._connection.execute(
-                    f"SELECT {COLUMNS} FROM docs WHERE id BETWEEN ? AND ? ORDER BY id DESC",  # noqa: S608
+                entries: set[int] = set()
+                for columns in self._connection.execute(
+                    f"SELECT {COLUMNS} FROM docs WHERE id BETWEEN ? AND ? ORDER BY id DESC",  # noqa: S608 (names of ours)
                     (low, low + LANE - 1),
                 ):
-                    one = read_row(row, {})
-                    if self.admits(one):
-                        yield one
-                        found += 1
-                    if found >= limit:
+                    row = read_row(columns, {})
+                    if not self.admits(row):
+                        continue
+                    entries.add(row.entry)
+                    if len(entries) > limit:
                         break
+                    yield row
 
     def turn_at(self, row: Row) -> int:
         """Return the rowid of the first turn that is not before a row's entry."""

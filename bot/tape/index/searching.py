@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from bot.tape.index.database import LANE
 from bot.tape.index.documents import date_terms
-from bot.tape.index.ranking import COLUMNS, NAMED, NEIGHBOURS, Row, idf, order, read_row, score
+from bot.tape.index.ranking import COLUMNS, NAMED, NEIGHBOURS, Row, alike, idf, read_row, score
 from bot.tape.index.scope import Scope
 from bot.tape.index.spelling import known, near
 from bot.tape.index.terms import query_terms, terms_of
@@ -85,9 +85,10 @@ class Search:
         named, speakers = self._names(terms)
         asked = [term for term in terms if term not in named] or terms
         self._gather(asked)
-        self._phrased = bool(phrases)
-        for phrase in phrases:
-            rows = set(self._rows(f'"{" ".join(phrase)}"'))
+        if phrases:
+            self._phrased = True
+            having = [set(self._rows(f'"{" ".join(phrase)}"')) for phrase in phrases]
+            rows = set.intersection(*having)
             self._gathered = defaultdict(float, {row: self._gathered[row] for row in rows})
         return self._found(self._ranked(speakers))
 
@@ -171,7 +172,10 @@ class Search:
             key = (row.id // (2 * LANE), row.entry)
             if key not in best or best[key][0] < value:
                 best[key] = (value, row)
-        return heapq.nsmallest(self._query.limit, best.values(), key=lambda one: order(*one))
+        # What fits about equally is told by its age.
+        return heapq.nsmallest(
+            self._query.limit, best.values(), key=lambda one: (-one[0], -one[1].ts, -one[1].id)
+        )
 
     def _admitted(self) -> dict[int, Row]:
         """Return rows that the filters let through: as many as are ranked, best gathered first."""
@@ -208,7 +212,7 @@ class Search:
             if self._scope.admits(row) and (number in rows or not self._phrased):
                 value = score(row, beside, self._weights, averages)
                 if value:
-                    yield value * (NAMED if row.sender in speakers else 1.0), row
+                    yield alike(value * (NAMED if row.sender in speakers else 1.0)), row
 
     def _read(self, rows: Iterable[int], *, every: bool = False) -> dict[int, Row]:
         """Return rows by their ids: those that count, or every one."""

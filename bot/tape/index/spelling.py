@@ -13,7 +13,7 @@ _KNOWN = 3
 """A word that so many rows have is no typing error."""
 
 _MOST = 4
-_SHORT = 7
+_SHORT = 5
 _CLOSE, _FAR = 0.7, 0.5
 """What a match by one and by two changes is worth."""
 

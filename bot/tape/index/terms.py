@@ -3,8 +3,8 @@
 Rule 1: what is indexed and what is asked for pass through the same functions.
 Rule 2: case, width and accents do not count; words are cut to their stems where the script's main
     language has a stemmer (Snowball). A stem that is wrong for a language is wrong on both sides.
-Rule 3: scripts without spaces, and Hangul, become pairs of characters, and behind all of a text's
-    terms its single ones, so that a question of one character finds them.
+Rule 3: scripts without spaces, and Hangul, become single characters, by which phrases are found, and
+    behind all of a text's terms their pairs, by which words are.
 Rule 4: terms are ASCII letters and digits and characters beyond ASCII: no sign of FTS5's syntax.
 """
 
@@ -21,8 +21,11 @@ _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
     "\uf900-\ufaff\U00020000-\U0003ffff"
 )
+_MARKS = (
+    "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed\u0900-\u0dff"
+)
 _EMOJI = "\u2600-\u27bf\U0001f000-\U0001faff"
-_PARTS = re.compile(rf"[{_UNSPACED}]+|[{_EMOJI}]|(?:(?![{_UNSPACED}])[\w\u0900-\u0dff'’])+")
+_PARTS = re.compile(rf"[{_UNSPACED}]+|[{_EMOJI}]|(?:(?![{_UNSPACED}])[\w{_MARKS}'’])+")
 _UNSPACED_RUN = re.compile(rf"[{_UNSPACED}]+")
 _PHRASE = re.compile(r"\"([^\"]+)\"|“([^”]+)”|„([^“”]+)[“”]|«([^»]+)»|「([^」]+)」|『([^』]+)』")
 
@@ -34,6 +37,9 @@ _COMMON = frozenset(
     "them then there these they this those through to too under until up us very was we were what "
     "when where which while who whom whose why will with would you your yours d ll m re ve".split()
 )
+PAIRS = "¦"
+"""Stands before the pairs of a text, so that no phrase reaches into them."""
+
 _LONGEST = 40
 """Characters of a term: beyond that, what differs is not a word."""
 
@@ -52,14 +58,16 @@ _STEMMERS = {
 def terms_of(text: str) -> list[str]:
     """Return a text's terms in order; common words are kept, so that phrases hold."""
     found: list[str] = []
-    singles: list[str] = []
     for part in _PARTS.findall(_plain(text)):
-        if _UNSPACED_RUN.fullmatch(part):
-            found += _pairs(part)
-            singles += part if len(part) > 1 else ""
-        else:
-            found += _words(part)
-    return found + singles
+        found += part if _UNSPACED_RUN.fullmatch(part) else _words(part)
+    return found
+
+
+def with_pairs(terms: list[str]) -> list[str]:
+    """Return a text's terms with the pairs of its single characters behind them."""
+    single = [len(term) == 1 and bool(_UNSPACED_RUN.match(term)) for term in terms]
+    pairs = [terms[i] + terms[i + 1] for i in range(len(terms) - 1) if single[i] and single[i + 1]]
+    return [*terms, PAIRS, *pairs] if pairs else terms
 
 
 def query_terms(text: str) -> tuple[list[str], list[list[str]]]:
@@ -69,10 +77,10 @@ def query_terms(text: str) -> tuple[list[str], list[list[str]]]:
     """
     phrases: list[list[str]] = []
     for match in _PHRASE.finditer(text):
-        inside = _in_order(next(part for part in match.groups() if part is not None))
+        inside = terms_of(next(part for part in match.groups() if part is not None))
         if inside:
             phrases.append(inside)
-    words = list(dict.fromkeys(_in_order(text)))
+    words = list(dict.fromkeys(_asked(text)))
     telling = [word for word in words if word not in _COMMON]
     return telling or words, phrases
 
@@ -82,12 +90,10 @@ def is_word(term: str) -> bool:
     return len(term) > 3 and not _UNSPACED_RUN.search(term) and not term.isdecimal()
 
 
-def _in_order(text: str) -> list[str]:
-    """Return the terms of a question: without the singles that stand behind a text's."""
-    found: list[str] = []
+def _asked(text: str) -> Iterator[str]:
+    """Yield the terms that a question's words are looked for by."""
     for part in _PARTS.findall(_plain(text)):
-        found += _pairs(part) if _UNSPACED_RUN.fullmatch(part) else _words(part)
-    return found
+        yield from _pairs(part) if _UNSPACED_RUN.fullmatch(part) else _words(part)
 
 
 def _plain(text: str) -> str:
@@ -113,7 +119,7 @@ def _term(word: str) -> str:
     script = unicodedata.name(word[0], "").partition(" ")[0]
     if script in _UNACCENTED:
         apart = unicodedata.normalize("NFD", word)
-        word = "".join(c for c in apart if not unicodedata.combining(c)) or word
+        word = "".join(c for c in apart if not unicodedata.combining(c) and c != "\u0640") or word
     elif script == "CYRILLIC":
         word = word.replace("ё", "е")
     if script == "HEBREW" and len(word) > 3 and word[0] in _HEBREW_PREFIXES:

@@ -56,8 +56,18 @@ class _Batch:
     """What one transaction writes."""
 
     docs: list[tuple[int, int, int, float, int, int, str]] = field(default_factory=list)
-    anchors: list[tuple[int, int, int, str, str, bytes]] = field(default_factory=list)
+    anchors: list[tuple[int, int, int, bytes, bytes, bytes]] = field(default_factory=list)
     found: Counter[str] = field(default_factory=Counter)
+
+
+def exact(text: str) -> bytes:
+    """Return any text as bytes: SQLite's own texts hold no lone surrogates."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def plain(stored: bytes) -> str:
+    """Return the text that ``exact`` made bytes of."""
+    return stored.decode("utf-8", "surrogatepass")
 
 
 def digest_of(entry: TapeEntry) -> bytes:
@@ -71,7 +81,7 @@ def tapes(database: Database) -> dict[str, TapeRows]:
         rows = connection.execute(
             "SELECT id, name, indexed, digest, turns, others, rows FROM tapes"
         ).fetchall()
-    return {row[1]: TapeRows(*row) for row in rows}
+    return {(name := plain(row[1])): TapeRows(row[0], name, *row[2:]) for row in rows}
 
 
 def add(
@@ -100,7 +110,15 @@ def add(
             " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET indexed=excluded.indexed,"
             " digest=excluded.digest, turns=excluded.turns, others=excluded.others,"
             " rows=excluded.rows",
-            (rows.id, rows.name, rows.indexed, rows.digest, rows.turns, rows.others, rows.rows),
+            (
+                rows.id,
+                exact(rows.name),
+                rows.indexed,
+                rows.digest,
+                rows.turns,
+                rows.others,
+                rows.rows,
+            ),
         )
 
 
@@ -117,9 +135,9 @@ def _collect(
     connection: sqlite3.Connection, rows: TapeRows, entry: TapeEntry, batch: _Batch
 ) -> None:
     if (made := anchor_of(rows.name, entry)) is not None:
-        state = json.dumps(made.state, ensure_ascii=False).encode("utf-8", "surrogatepass")
-        name = json.dumps(made.name)
-        batch.anchors.append((rows.id, made.at, made.entry_id, name, made.ts, state))
+        state = exact(json.dumps(made.state, ensure_ascii=False))
+        stored = (rows.id, made.at, made.entry_id, exact(made.name), exact(made.ts), state)
+        batch.anchors.append(stored)
         if entry.is_boundary:
             rows.turns += NEIGHBOURS + 1
     for document in documents_of(entry):
