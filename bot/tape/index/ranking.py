@@ -15,13 +15,13 @@ from dataclasses import dataclass
 NEIGHBOURS = 2
 """Turns on each side that count."""
 
-NAMED = 1.2
+NAMED = 1.3
 """What it is worth that somebody said it whom the question names."""
 
 _K1 = 1.2
-_B, _B_NEAR = 0.5, 0.4
+_B, _B_NEAR = 0.4, 0.9
 _NEAR = 0.4
-_ALIKE = math.log(1.03)
+_ALIKE = math.log(1.01)
 """Scores that differ by less are taken for equal."""
 
 

@@ -29,7 +29,7 @@ _READ = 80
 """Gathered rows that are read and ranked at least."""
 
 _PORTION = 500
-_DATE_WORTH = 0.5
+_DATE_WORTH = 0.8
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,8 @@ def known(connection: sqlite3.Connection, term: str) -> int:
 def near(connection: sqlite3.Connection, term: str, *, doubted: bool = False) -> dict[str, float]:
     """Return terms that somebody who typed this one may have meant, with what each is worth.
 
-    One letter more, less, other or swapped with its neighbour; two in long words.
+    One letter more, less, other or swapped with its neighbour; two in longer words, where nothing is
+    nearer.
 
     Args:
         connection: To the index.
@@ -50,4 +51,6 @@ def near(connection: sqlite3.Connection, term: str, *, doubted: bool = False) ->
         )
     candidates.discard(term)
     found = process.extract(term, candidates, scorer=OSA.distance, score_cutoff=most, limit=_MOST)
-    return {word: _CLOSE if distance <= 1 else _FAR for word, distance, _ in found}
+    nearest = min((distance for _, distance, _ in found), default=0)
+    worth = _CLOSE if nearest <= 1 else _FAR
+    return {word: worth for word, distance, _ in found if distance == nearest}
