@@ -1,8 +1,9 @@
-"""Recall: finds what was said before, in the zone, the history and the tape's newest part.
+"""Recall: finds what was said before, in the zone, the history and on the tape.
 
-Every passage carries its date, who said it, and the id of its entry, so that an answer can be
-checked. Scores are plain: the share of the question's words, weighted by rarity, with words cut to
-their stems; scripts without spaces are compared by pairs of characters.
+Every passage carries its date, who said it, and the id of its entry, so that an answer can be checked.
+What stands on the tape is found and ranked by the store's search. The lines of the zone, which are few,
+are compared with it by plain scores: the share of the question's words, weighted by rarity, with words
+cut to their stems; scripts without spaces are compared by pairs of characters.
 """
 
 from __future__ import annotations
@@ -10,25 +11,24 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, tzinfo
 from itertools import zip_longest
-
-import anyio
-import anyio.to_thread
 
 from bot.memory.attachments import attachments
 from bot.memory.guards import lines_of
 from bot.memory.snapshot import HISTORY, MemorySnapshot
-from bot.memory.transcript import recorded_at, said_at, speaker
+from bot.memory.transcript import said_at, speaker
 from bot.memory.words import words_of
 from bot.tape.entries import TapeEntry
+from bot.tape.search import LONGEST_QUERY, Hit, SearchQuery
 from bot.tape.service import TapeService
 
-SCANNED = 5_000
-"""How many entries back a recall looks."""
-
 _SHOWN = 400
+_CANDIDATES = 4
+"""Hits that are looked at for each passage that is wanted."""
+
+_FOUND = frozenset({"message", "event"})
 _ANY_DAYS = 36_500
 _OWN_NAMES = frozenset({"memory", "note", "history", "tapebot"})
 
@@ -75,7 +75,7 @@ async def recall(
     """Return what fits the query best, best first; without one, the newest of each kind.
 
     Args:
-        tape: Where to look; at most ``SCANNED`` entries back.
+        tape: Where to look.
         snapshot: The memory zone.
         query: Words to look for.
         days: How far back; further where nothing fits.
@@ -83,39 +83,29 @@ async def recall(
         timezone: The user's, for dates.
         limit: Passages at most.
     """
-    found = await _gather(tape, snapshot, now - timedelta(days=days), timezone)
-    if query is None or not query.strip():
-        return _newest_of_each(found, limit)
-    ranked = await anyio.to_thread.run_sync(_rank, found, query, limit)
-    if not ranked and days < _ANY_DAYS:
+    since = now - timedelta(days=days)
+    wanted = (query or "").strip()[:LONGEST_QUERY]
+    zone = _from_zone(snapshot, since.astimezone(timezone).date().isoformat())
+    hits = await _hits(tape, wanted, since, _CANDIDATES * limit)
+    if not wanted:
+        return _newest_of_each([*zone, *_newest_first(hits, timezone)], limit)
+    found = _ranked(zone, hits, wanted, timezone)
+    if not found and days < _ANY_DAYS:
         return await recall(
             tape, snapshot, query, days=_ANY_DAYS, now=now, timezone=timezone, limit=limit
         )
-    return ranked
+    return found[:limit]
 
 
-async def _gather(
-    tape: TapeService, snapshot: MemorySnapshot, since: datetime, timezone: tzinfo | None
-) -> list[Passage]:
-    """Return all passages since a time, memory first, then notes, then the tape's newest first."""
-    found = _from_zone(snapshot, since.astimezone(timezone).date().isoformat())
-    scanned = 0
-    asking = True
+async def _hits(tape: TapeService, wanted: str, since: datetime, limit: int) -> list[Hit]:
+    """Return what the tape has, but the newest message: it is what asks, and holds no answer."""
+    asking = 0
     async for entry in tape.read_back():
-        scanned += 1
-        if asking and entry.kind == "message" and entry.payload.get("role") == "user":
-            # The newest message is what asks; it holds no answer.
-            asking = False
-            continue
-        recorded = recorded_at(entry)
-        if scanned > SCANNED or (recorded is not None and recorded < since):
+        if entry.kind == "message" and entry.payload.get("role") == "user":
+            asking = entry.id
             break
-        moment = said_at(entry)
-        passage = _from_entry(entry, moment, timezone)
-        if passage is not None:
-            found.append(passage)
-        found += _from_files(entry, moment, timezone)
-    return found
+    query = SearchQuery(wanted, kinds=_FOUND, since=since, limit=limit + 1)
+    return [hit for hit in await tape.search(query) if hit.entry.id != asking]
 
 
 def _newest_of_each(found: Sequence[Passage], limit: int) -> list[Passage]:
@@ -130,27 +120,52 @@ def _newest_of_each(found: Sequence[Passage], limit: int) -> list[Passage]:
     return [passage for turn in turns for passage in turn if passage is not None][:limit]
 
 
-def _rank(found: Sequence[Passage], query: str, limit: int) -> list[Passage]:
+def _newest_first(hits: Sequence[Hit], timezone: tzinfo | None) -> list[Passage]:
+    found = (_from_entry(hit.entry, timezone) for hit in hits)
+    return [passage for passage in found if passage is not None]
+
+
+def _ranked(
+    zone: Sequence[Passage], hits: Sequence[Hit], query: str, timezone: tzinfo | None
+) -> list[Passage]:
+    """Return the zone's lines and what was found on the tape in one order.
+
+    The tape's own order stands: its best hit has the share of words that the best among them has, the
+    others in proportion.
+    """
+    said = [(_from_entry(hit.entry, timezone), hit.score) for hit in hits]
+    files = [one for hit in hits for one in _from_files(hit.entry, timezone)]
+    texts = [one for one, _ in said if one is not None]
+    shares = _shares([*zone, *files, *texts], query)
+    best = max((shares[id(one)] for one in texts), default=0.0)
+    top = max((score for _, score in said), default=0.0)
+    scored = [(shares[id(one)], one) for one in (*zone, *files) if shares[id(one)]]
+    if top and best:
+        # A question that was asked before shares its words but holds no answer.
+        scored += [
+            (best * score / top * (0.5 if _asks(one) else 1.0), one)
+            for one, score in said
+            if one is not None
+        ]
+    scored.sort(key=lambda item: -item[0])
+    return [replace(one, score=round(value, 3)) for value, one in scored]
+
+
+def _shares(passages: Sequence[Passage], query: str) -> dict[int, float]:
+    """Return for each passage, by identity, the share of the question's words that it has."""
     wanted = set(words_of(query))
-    if not wanted:
-        return []
-    bags = [set(words_of(passage.text)) for passage in found]
-    seen_in = Counter(word for bag in bags for word in bag & wanted)
+    bags = [set(words_of(passage.text)) & wanted for passage in passages]
+    seen_in = Counter(word for bag in bags for word in bag)
     weight = {word: math.log(1 + len(bags) / (1 + seen_in[word])) + 0.1 for word in wanted}
-    total = sum(weight.values())
-    ranked = []
-    for age, (passage, bag) in enumerate(zip(found, bags, strict=True)):
-        matched = bag & wanted
-        if matched:
-            share = sum(weight[word] for word in matched) / total
-            # A question that was asked before shares its words but holds no answer.
-            asked = 0.5 if passage.text.rstrip().endswith(("?", "？", "؟")) else 1.0
-            ranked.append((share * asked, -age, passage))
-    ranked.sort(key=lambda item: (item[0], item[1]), reverse=True)
-    return [
-        Passage(one.when, one.who, one.text, one.entry, round(score, 3))
-        for score, _, one in ranked[:limit]
-    ]
+    total = sum(weight.values()) or 1.0
+    return {
+        id(passage): sum(weight[word] for word in bag) / total
+        for passage, bag in zip(passages, bags, strict=True)
+    }
+
+
+def _asks(passage: Passage) -> bool:
+    return passage.text.rstrip().endswith(("?", "？", "؟"))
 
 
 def _from_zone(snapshot: MemorySnapshot, oldest: str) -> list[Passage]:
@@ -163,9 +178,8 @@ def _from_zone(snapshot: MemorySnapshot, oldest: str) -> list[Passage]:
     return found
 
 
-def _from_entry(
-    entry: TapeEntry, moment: datetime | None, timezone: tzinfo | None
-) -> Passage | None:
+def _from_entry(entry: TapeEntry, timezone: tzinfo | None) -> Passage | None:
+    moment = said_at(entry)
     when = moment.astimezone(timezone) if moment is not None else None
     if entry.kind == "event" and entry.name == HISTORY:
         text = str(entry.data.get("entry", ""))
@@ -182,10 +196,9 @@ def _from_entry(
     return Passage(when.strftime("%Y-%m-%d %H:%M") if when else "", who, text, entry.id, 0.0)
 
 
-def _from_files(
-    entry: TapeEntry, moment: datetime | None, timezone: tzinfo | None
-) -> list[Passage]:
+def _from_files(entry: TapeEntry, timezone: tzinfo | None) -> list[Passage]:
     """Return what the files of a message say, in pieces that are shown whole."""
+    moment = said_at(entry)
     when = moment.astimezone(timezone).strftime("%Y-%m-%d %H:%M") if moment is not None else ""
     return [
         # No person's name has a colon.

@@ -239,7 +239,7 @@ class Search:
                 row.entry,
                 value,
                 row.print,
-                bool(row.counts),
+                bool(row.counts) or not self._weights,
                 *self._beside(row),
             )
             for value, row in ranked
