@@ -7,8 +7,9 @@ import os
 import sys
 from collections.abc import Sequence
 
+from bot.cli.parser import make_parser
 from bot.errors import SettingsError, TapebotError
-from bot.settings import export_dotenv, load_settings
+from bot.settings import Settings, export_dotenv, load_settings
 from bot.telemetry.logging import configure_logging
 
 WRONG_SETTINGS = 2
@@ -16,7 +17,7 @@ WRONG_SETTINGS = 2
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code. Errors meant for people are one line, no traceback."""
-    chosen = _parser().parse_args(arguments)
+    chosen = make_parser().parse_args(arguments)
     if chosen.version:
         from importlib.metadata import version
 
@@ -42,34 +43,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="tapebot", description="An assistant whose memory you can read, question and undo."
-    )
-    parser.add_argument("--version", action="store_true", help="print the version")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    commands.add_parser("run", help="talk here, or run the bot (the default)")
-    doctor = commands.add_parser("doctor", help="check settings, folders, model and channels")
-    doctor.add_argument("--probe", action="store_true", help="also ask the model and the platforms")
-    pair = commands.add_parser("pair", help="show who may use the bot, or let somebody in")
-    pair.add_argument("code", nargs="?", help="the code that the bot gave them")
-    tape = commands.add_parser("tape", help="look at tapes").add_subparsers(
-        dest="tape", required=True, metavar="COMMAND"
-    )
-    tape.add_parser("list", help="list the sessions")
-    show = tape.add_parser("show", help="print a tape as a readable timeline")
-    show.add_argument("session", help="for example console:local")
-    show.add_argument("--last", type=_count, metavar="N", help="only the newest N entries")
-    show.add_argument("--all", action="store_true", help="bookkeeping, too")
-    show.add_argument("--turn", metavar="ID", help="print what the model saw in this turn")
-    return parser
-
-
 def _run(chosen: argparse.Namespace) -> int:
     if chosen.command == "doctor":
         from bot.cli.check import check
 
         return check(probe=chosen.probe)
+    if chosen.command == "eval":
+        from bot.cli.evaluate import eval_recall
+
+        return eval_recall(chosen.file, chosen.json)
     export_dotenv()
     settings = load_settings()
     if chosen.command == "pair":
@@ -77,13 +59,51 @@ def _run(chosen: argparse.Namespace) -> int:
 
         return pair(settings, chosen.code)
     if chosen.command == "tape":
-        from bot.cli.tape import list_tapes, show_tape, show_turn
+        return _tape(settings, chosen)
+    if chosen.command == "import":
+        return _import(settings, chosen)
+    if chosen.command == "tape-server":
+        from bot.cli.tape_server import run_command
 
-        if chosen.tape == "list":
-            return list_tapes(settings)
-        if chosen.turn is not None:
-            return show_turn(settings, chosen.session, chosen.turn)
-        return show_tape(settings, chosen.session, last=chosen.last, everything=chosen.all)
+        return run_command(settings, chosen)
+    return _talk(settings)
+
+
+def _tape(settings: Settings, chosen: argparse.Namespace) -> int:
+    if chosen.tape == "verify":
+        from bot.cli.tape_verify import verify
+
+        return verify(settings, chosen.session)
+    if chosen.tape == "export":
+        from bot.cli.exchange import export_tape
+
+        return export_tape(settings, chosen.session, form=chosen.format, output=chosen.output)
+    if chosen.tape == "search":
+        from bot.cli.tape_search import search_tapes
+
+        words = " ".join(chosen.words)
+        return search_tapes(settings, words, session=chosen.session, limit=chosen.limit)
+    from bot.cli.tape import list_tapes, show_tape, show_turn
+
+    if chosen.tape == "list":
+        return list_tapes(settings)
+    if chosen.turn is not None:
+        return show_turn(settings, chosen.session, chosen.turn)
+    return show_tape(settings, chosen.session, last=chosen.last, everything=chosen.all)
+
+
+def _import(settings: Settings, chosen: argparse.Namespace) -> int:
+    from bot.cli.importing import import_bub, import_jsonl, import_nanobot
+
+    dry_run = chosen.dry_run
+    if chosen.kind == "nanobot":
+        return import_nanobot(settings, chosen.path, memory_to=chosen.memory_to, dry_run=dry_run)
+    if chosen.kind == "bub":
+        return import_bub(settings, chosen.path, sessions=chosen.session, dry_run=dry_run)
+    return import_jsonl(settings, chosen.path, dry_run=dry_run)
+
+
+def _talk(settings: Settings) -> int:
     from bot.cli.first_run import offer_model
 
     settings = offer_model(settings)
@@ -98,10 +118,3 @@ def _run(chosen: argparse.Namespace) -> int:
     finally:
         stop()
     return 0
-
-
-def _count(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise ValueError(text)
-    return number

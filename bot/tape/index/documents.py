@@ -1,7 +1,7 @@
 """What is found of an entry: the texts that it is indexed by. Pure.
 
 Rule 1: what was said is found by its own words; a long text and files, piece by piece.
-Rule 2: bookkeeping is not found, nor what was recalled: it would only be found once more.
+Rule 2: bookkeeping is not found, nor what was asked of recall and recalled: it is there already.
 Rule 3: an entry of any shape is read without an error; what is not as it should be is left out.
 """
 
@@ -35,7 +35,9 @@ _BOOKKEEPING = (
     "memory.undone",
     "memory.cleared",
 )
-_RECALLED = frozenset({"memory.recall", "memory_recall", "tape.search", "tape_search"})
+_RECALLED = frozenset(
+    {"memory.recall", "memory_recall", "tape.search", "tape_search", "tape.anchors", "tape_anchors"}
+)
 _PIECE = 400
 """Terms of a piece: about what a person would call a passage."""
 
@@ -160,7 +162,8 @@ def _texts(entry: TapeEntry) -> list[str]:
     if entry.kind == "message":
         return [_text(payload.get("content")), *_files(entry.meta.get("attachments"))]
     if entry.kind == "tool_call":
-        calls = (f"{call.get('name')} {call.get('arguments')}" for call in entry.calls)
+        made = [call for call in entry.calls if call.get("name") not in _RECALLED]
+        calls = (f"{call.get('name')} {call.get('arguments')}" for call in made)
         return [" ".join((_text(payload.get("content")), *calls))]
     if entry.kind == "tool_result":
         name = _text(payload.get("name"))

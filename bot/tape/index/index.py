@@ -102,8 +102,9 @@ class TapeIndex:
                 await self._catch_up(None)
                 await self._tidy()
             except (sqlite3.Error, OSError, TapeError) as error:
-                logger.warning("the index of the tapes is behind (%s); it is tried again", error)
-                await anyio.sleep(_RECOVERY)
+                if not await self._mend(error):
+                    logger.warning("the index of the tapes is behind (%s); tried again", error)
+                    await anyio.sleep(_RECOVERY)
             else:
                 await self._wake.wait()
                 await anyio.sleep(_LINGER)
@@ -205,11 +206,22 @@ class TapeIndex:
                 database = await self._catch_up(tapes)
                 return await anyio.to_thread.run_sync(question, database)
             except (sqlite3.Error, OSError, ValueError) as error:
-                if last:
-                    raise TapeError(f"the index of the tapes cannot be used ({error})") from error
-                logger.warning("the index of the tapes is damaged (%s); it is made anew", error)
-                await self._discard()
+                if last or not await self._mend(error):
+                    raise TapeError(f"the tapes cannot be searched ({error})") from error
         raise AssertionError
+
+    async def _mend(self, error: Exception) -> bool:
+        """Discard the database where an error says that it is damaged or gone; say whether."""
+        gone = self._path is not None and not self._path.exists()
+        # An operation that failed (no space, no memory) tells nothing of what is in the file.
+        if isinstance(error, (sqlite3.OperationalError, OSError)) and not gone:
+            return False
+        logger.warning("the index of the tapes is damaged (%s); it is made anew", error)
+        async with self._lock:
+            if self._database is not None:
+                await anyio.to_thread.run_sync(self._database.discard)
+            self._begin_anew()
+        return True
 
     # Keeping up.
 
@@ -297,13 +309,6 @@ class TapeIndex:
             database = self._database
             if database is not None and database.written_ahead() > CHECKPOINT_PAGES:
                 await anyio.to_thread.run_sync(database.checkpoint)
-
-    async def _discard(self) -> None:
-        """Remove the database; it is made anew when it is wanted."""
-        async with self._lock:
-            if self._database is not None:
-                await anyio.to_thread.run_sync(self._database.discard)
-            self._begin_anew()
 
     def _begin_anew(self) -> None:
         self._database = None

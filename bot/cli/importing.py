@@ -1,0 +1,155 @@
+"""``tapebot import``: bring conversations over, from exports and from other assistants."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import aclosing, contextmanager
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import anyio
+
+from bot.bus import Address
+from bot.cli.tape import printable
+from bot.clock import SystemClock
+from bot.errors import InvalidEntry, InvalidInbound, SettingsError, TapeExists, TapeNotFound
+from bot.exchange.bub import read_bub
+from bot.exchange.foreign import Found
+from bot.exchange.landing import Landing
+from bot.exchange.nanobot import read_nanobot
+from bot.exchange.restore import restore
+from bot.settings import Settings
+from bot.tape.stores.file import FileTapeStore
+from bot.tape.stores.folder import TapeFolder
+
+_TOLD = 20
+
+
+def import_jsonl(settings: Settings, path: Path, *, dry_run: bool = False) -> int:
+    """Make tapes of exports, ids and times as they were; return 1 where one was refused.
+
+    Args:
+        settings: Say where the tapes are.
+        path: What ``tapebot tape export`` wrote: a file, or a folder of them.
+        dry_run: Only say what would be done.
+
+    Raises:
+        TapeLocked: A tapebot runs.
+        TapeNotFound: There is nothing at the path.
+        TapeWriteError: The storage refused.
+    """
+    files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
+    if not path.exists() or not files:
+        raise TapeNotFound(f"{path}: there is no export here")
+    folder = TapeFolder(settings.home / "tapes", settings.workspace_id or "")
+    refused = False
+    with _locked(folder, dry_run=dry_run):
+        for file in files:
+            try:
+                made = restore(file, folder, dry_run=dry_run)
+            except (TapeExists, InvalidEntry) as error:
+                refused = True
+                print(f"refused\t{printable(str(error))}", file=sys.stderr)
+            else:
+                print(f"{_did(dry_run)}\t{made.session}: {made.entries} entries")
+    return 1 if refused else 0
+
+
+def import_nanobot(
+    settings: Settings, path: Path, *, memory_to: str | None = None, dry_run: bool = False
+) -> int:
+    """Bring nanobot's sessions and memory over; return 1 where something was refused.
+
+    Args:
+        settings: Say where the tapes are, and the user's time zone.
+        path: nanobot's home, its workspace, or one session.
+        memory_to: The session that gets its memory; None for the only one, else the console's.
+        dry_run: Only say what would be done.
+
+    Raises:
+        TapeLocked: A tapebot runs.
+        TapeNotFound: There is nothing of nanobot's at the path.
+        SettingsError: ``memory_to`` is no session's key.
+        TapeWriteError: The storage refused; what was told before is done.
+    """
+    zone = ZoneInfo(settings.timezone)
+    return _bring(settings, path, lambda: read_nanobot(path, zone), memory_to, dry_run=dry_run)
+
+
+def import_bub(
+    settings: Settings, path: Path, *, sessions: Sequence[str] = (), dry_run: bool = False
+) -> int:
+    """Bring bub's tapes over; return 1 where something was refused.
+
+    Args:
+        settings: Say where the tapes are, and the user's time zone.
+        path: bub's home, its folder of tapes, or one tape.
+        sessions: Keys, as bub called them, of tapes that do not say whose they are.
+        dry_run: Only say what would be done.
+
+    Raises:
+        TapeLocked: A tapebot runs.
+        TapeNotFound: There is nothing of bub's at the path.
+        TapeWriteError: The storage refused; what was told before is done.
+    """
+    zone = ZoneInfo(settings.timezone)
+    return _bring(settings, path, lambda: read_bub(path, zone, sessions), None, dry_run=dry_run)
+
+
+def _bring(
+    settings: Settings,
+    path: Path,
+    read: Callable[[], Found],
+    memory_to: str | None,
+    *,
+    dry_run: bool,
+) -> int:
+    if memory_to is not None:
+        try:
+            memory_to = Address.parse(memory_to).session
+        except InvalidInbound as error:
+            raise SettingsError(f"{memory_to!r} is no session such as telegram:42") from error
+    found = read() if path.exists() else Found("")
+    for problem in found.problems[:_TOLD]:
+        print(f"note\t{printable(problem)}", file=sys.stderr)
+    if len(found.problems) > _TOLD:
+        print(f"note\tand {len(found.problems) - _TOLD} more", file=sys.stderr)
+    if not found.conversations and not found.memory:
+        raise TapeNotFound(f"{path}: nothing was found here that could be brought over")
+    return anyio.run(_land, settings, found, memory_to, dry_run)
+
+
+async def _land(settings: Settings, found: Found, memory_to: str | None, dry_run: bool) -> int:
+    store = FileTapeStore(
+        settings.home / "tapes", workspace=settings.workspace_id or "", read_only=dry_run
+    )
+    refused = False
+    landing = Landing(store, SystemClock(), settings.retention_days, memory_to, dry_run)
+    try:
+        outcomes = landing.bring(found)
+        async with aclosing(outcomes):
+            async for one in outcomes:
+                refused |= one.status == "refused"
+                done = _did(dry_run) if one.status == "imported" else one.status
+                print(f"{done}\t{printable(one.session)}: {printable(one.text)}", flush=True)
+    finally:
+        await store.close()
+    return 1 if refused else 0
+
+
+def _did(dry_run: bool) -> str:
+    return "would import" if dry_run else "imported"
+
+
+@contextmanager
+def _locked(folder: TapeFolder, *, dry_run: bool) -> Iterator[None]:
+    """Hold the tapes, so that no tapebot writes meanwhile; to look takes no lock."""
+    if dry_run:
+        yield
+        return
+    folder.lock()
+    try:
+        yield
+    finally:
+        folder.unlock()

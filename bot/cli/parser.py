@@ -1,0 +1,94 @@
+"""The command line's arguments. Loads nothing of what the commands need."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+FORMATS = ("jsonl", "markdown", "trajectories")
+SCOPES = ("read", "append", "admin")
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of ``tapebot``."""
+    parser = argparse.ArgumentParser(
+        prog="tapebot", description="An assistant whose memory you can read, question and undo."
+    )
+    parser.add_argument("--version", action="store_true", help="print the version")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    commands.add_parser("run", help="talk here, or run the bot (the default)")
+    doctor = commands.add_parser("doctor", help="check settings, folders, model and channels")
+    doctor.add_argument("--probe", action="store_true", help="also ask the model and the platforms")
+    pair = commands.add_parser("pair", help="show who may use the bot, or let somebody in")
+    pair.add_argument("code", nargs="?", help="the code that the bot gave them")
+    _tape(commands.add_parser("tape", help="look at tapes, search, check and export them"))
+    _import(commands.add_parser("import", help="bring conversations and memory over"))
+    _tape_server(commands.add_parser("tape-server", help="serve tapes to bots on other machines"))
+    _eval(commands.add_parser("eval", help="measure how well what was said is found again"))
+    return parser
+
+
+def _tape(parser: argparse.ArgumentParser) -> None:
+    tape = parser.add_subparsers(dest="tape", required=True, metavar="COMMAND")
+    tape.add_parser("list", help="list the sessions")
+    show = tape.add_parser("show", help="print a tape as a readable timeline")
+    show.add_argument("session", help="for example console:local")
+    show.add_argument("--last", type=_count, metavar="N", help="only the newest N entries")
+    show.add_argument("--all", action="store_true", help="bookkeeping, too")
+    show.add_argument("--turn", metavar="ID", help="print what the model saw in this turn")
+    search = tape.add_parser("search", help="find what was said")
+    search.add_argument("words", nargs="+", help='words; "a phrase" between quotation marks')
+    search.add_argument("--session", metavar="SESSION", help="only in this session")
+    search.add_argument("--limit", type=_count, default=10, metavar="N", help="hits at most")
+    verify = tape.add_parser("verify", help="check that tapes hold what was written to them")
+    verify.add_argument("session", nargs="?", help="only this one")
+    export = tape.add_parser("export", help="write tapes for other programs and for people")
+    export.add_argument("session", nargs="?", help="only this one; all need --output FOLDER")
+    export.add_argument("--format", choices=FORMATS, default="jsonl", help="jsonl is lossless")
+    export.add_argument("--output", type=Path, metavar="PATH", help="a file, or a folder for all")
+
+
+def _import(parser: argparse.ArgumentParser) -> None:
+    kinds = parser.add_subparsers(dest="kind", required=True, metavar="KIND")
+    nanobot = kinds.add_parser("nanobot", help="sessions and memory files of nanobot")
+    nanobot.add_argument("--memory-to", metavar="SESSION", help="the session that gets its memory")
+    bub = kinds.add_parser("bub", help="tapes of bub")
+    bub.add_argument(
+        "--session", action="append", default=[], metavar="KEY", help="key of a tape, as bub had it"
+    )
+    exports = kinds.add_parser("jsonl", help="what `tapebot tape export` wrote")
+    for kind in (nanobot, bub, exports):
+        kind.add_argument("path", type=Path, help="its home, a folder, or one file")
+        kind.add_argument("--dry-run", action="store_true", help="only say what would be done")
+
+
+def _tape_server(parser: argparse.ArgumentParser) -> None:
+    commands = parser.add_subparsers(dest="tape_server", metavar="COMMAND")
+    token = commands.add_parser("token", help="give out tokens, list them, take them back")
+    actions = token.add_subparsers(dest="token", required=True, metavar="COMMAND")
+    add = actions.add_parser("add", help="make a token and print it, once")
+    add.add_argument("name", help="what you call it")
+    add.add_argument("--scope", choices=SCOPES, required=True, help="what it allows")
+    add.add_argument(
+        "--tapes",
+        action="append",
+        metavar="PATTERN",
+        help="sessions that it sees, such as 'telegram:*'; may be given again; without: all",
+    )
+    actions.add_parser("list", help="list the tokens")
+    remove = actions.add_parser("remove", help="take a token back")
+    remove.add_argument("name")
+
+
+def _eval(parser: argparse.ArgumentParser) -> None:
+    kinds = parser.add_subparsers(dest="eval", required=True, metavar="KIND")
+    recall = kinds.add_parser("recall", help="ask the search the questions of a file")
+    recall.add_argument("file", type=Path, help="messages and questions, as JSON lines")
+    recall.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError(text)
+    return number

@@ -1,0 +1,146 @@
+"""A tape as a transcript in Markdown. Pure.
+
+Rule 1: what somebody wrote stands in a block quote, and nothing in it reaches beyond that: no line
+    without its mark, no tag, no link definition.
+Rule 2: control characters are left out, and so are those that turn the direction of text.
+Rule 3: entries stand in the order of the tape; what holds it together is left out.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from datetime import tzinfo
+
+from bot.memory.attachments import attachments
+from bot.memory.snapshot import HISTORY
+from bot.memory.transcript import local_time, speaker
+from bot.memory.turns import REPLY
+from bot.memory.window import TURN_END, is_overheard, replaces
+from bot.tape.entries import TapeEntry
+
+_COMMAND = "command"
+_LONGEST = 200
+_INLINE = re.compile(r"([\\`*_\[\]<>&~|#!$])")
+_TAG = re.compile(r"<(?=[A-Za-z/!?])")
+_LINES = re.compile(r"\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+# These two join letters and emoji; without them words of some scripts are other words.
+_JOINERS = "\u200c\u200d"
+_HIDDEN = frozenset({"Cc", "Cf", "Cs"})
+
+
+class Transcript:
+    """Renders entries one by one.
+
+    Args:
+        timezone: Of the times shown, where an entry does not name its own.
+    """
+
+    def __init__(self, timezone: tzinfo) -> None:
+        self._timezone = timezone
+
+    def head(self, title: str | None, session: str) -> str:
+        """Return what the transcript begins with."""
+        shown = _inline(title) if title else _inline(session)
+        return f"# {shown}\n\nThe session {_code(session)}, as its tape has it.\n"
+
+    def block(self, entry: TapeEntry) -> str:
+        """Return an entry as a block of its own; empty for bookkeeping."""
+        payload = entry.payload
+        if entry.kind == "message":
+            return self._message(entry)
+        if entry.kind == "tool_call":
+            said = str(payload.get("content") or "")
+            block = self._said("tapebot", entry, said) if said.strip() else ""
+            calls = [f"{one.get('name')} {one.get('arguments') or ''}" for one in entry.calls]
+            return block + "".join(f"\n- uses {_code(call)}\n" for call in calls)
+        if entry.kind == "tool_result":
+            outcome = _code(payload.get("content")) or "nothing"
+            status = _inline(str(payload.get("status")))
+            return f"\n- {_code(payload.get('name')) or 'a tool'} answers ({status}): {outcome}\n"
+        if entry.kind == "anchor":
+            return self._anchor(entry)
+        return self._event(entry) if entry.kind == "event" else ""
+
+    def _message(self, entry: TapeEntry) -> str:
+        remarks = ["only overheard"] if is_overheard(entry) else []
+        if (old := replaces(entry)) is not None:
+            remarks.append(f"in place of #{old}")
+        elif "edits" in entry.meta:
+            remarks.append("an edit")
+        who = speaker(entry) if entry.payload.get("role") == "user" else "tapebot"
+        text = str(entry.payload.get("content") or "")
+        quote = entry.meta.get("quote")
+        if isinstance(quote, str) and quote.strip():
+            text += "\n\n" + "\n".join(f"> {line}" for line in _lines(quote))
+        block = self._said(who, entry, text, remarks)
+        for file in attachments(entry.meta):
+            note = f" ({_inline(file.note)})" if file.note else ""
+            block += f"\n- {file.kind} {_code(file.name)}{note}\n"
+        return block
+
+    def _anchor(self, entry: TapeEntry) -> str:
+        if not entry.is_boundary:
+            target = entry.points_at
+            return f"\n- anchor {_code(entry.name)} at #{target}\n" if target else ""
+        block = f"\n## {_inline(str(entry.name))}, {local_time(entry, self._timezone)}\n"
+        summary, steps = entry.data.get("summary"), entry.data.get("next_steps")
+        if isinstance(summary, str) and summary.strip():
+            block += f"\n{_quoted(summary)}\n"
+        for step in steps if isinstance(steps, list) else []:
+            block += f"\n- next: {_inline(str(step))}\n"
+        return block
+
+    def _event(self, entry: TapeEntry) -> str:
+        data = entry.data
+        if entry.name == _COMMAND:
+            text = f"/{data.get('name')} {data.get('arguments') or ''}".rstrip()
+            return self._said(speaker(entry), entry, text)
+        if entry.name == REPLY:
+            return self._said("tapebot", entry, str(data.get("text") or ""))
+        if entry.name == HISTORY:
+            return self._said("History", entry, str(data.get("entry") or ""))
+        if entry.name == TURN_END and data.get("status") not in ("ok", "command"):
+            return f"\n- the turn ended: {_inline(str(data.get('status')))}\n"
+        return ""
+
+    def _said(self, who: str, entry: TapeEntry, text: str, remarks: list[str] | None = None) -> str:
+        about = ", ".join([local_time(entry, self._timezone), f"#{entry.id}", *(remarks or [])])
+        return f"\n**{_inline(who)}** ({about})\n\n{_quoted(text)}\n"
+
+
+def _quoted(text: str) -> str:
+    """Return a text as a block quote that ends where it ends."""
+    shown = _TAG.sub("&lt;", text).replace("]:", "]\\:")
+    return "\n".join(f"> {line}".rstrip() for line in _lines(shown))
+
+
+def _inline(text: str) -> str:
+    """Return a text as words within a line."""
+    return _INLINE.sub(r"\\\1", _one_line(text))
+
+
+def _code(value: object) -> str:
+    """Return a value as a code span, cut where it is long; empty where there is nothing."""
+    text = _one_line(str(value if value is not None else "")).replace("`", "'")
+    if len(text) > _LONGEST:
+        text = f"{text[:_LONGEST].rstrip()}…"
+    return f"`{text}`" if text else ""
+
+
+def _one_line(text: str) -> str:
+    return " ".join(" ".join(_lines(text)).split())
+
+
+def _lines(text: str) -> list[str]:
+    return [_visible(line) for line in _LINES.sub("\n", text).split("\n")]
+
+
+def _visible(line: str) -> str:
+    if line.isascii() and line.isprintable():
+        return line
+    return "".join(
+        char
+        for char in line
+        if char in _JOINERS or char == "\t" or unicodedata.category(char) not in _HIDDEN
+    )

@@ -1,0 +1,117 @@
+"""Exports of tapes made into tapes again: ids, times and all else as they were.
+
+A store numbers what it is given anew, so an exact copy is no append. The lines of an export are those
+of a tape's file, so a restored tape is such a file, checked line by line, which takes its place whole:
+after a kill it is there or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import IO
+
+from bot.bus import Address
+from bot.errors import InvalidEntry, InvalidInbound, TapeExists, TapeWriteError
+from bot.exchange.files import replacing
+from bot.tape.codec import decode, encode
+from bot.tape.entries import TapeEntry
+from bot.tape.store import HEADER
+from bot.tape.stores.folder import TapeFolder, successor
+
+_PORTION = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What an export holds.
+
+    Attributes:
+        session: The session's key.
+        entries: How many.
+        last: Id of the last.
+    """
+
+    session: str
+    entries: int
+    last: int
+
+
+def restore(path: Path, folder: TapeFolder, *, dry_run: bool = False) -> Restored:
+    """Make a tape of an export. Blocking.
+
+    Args:
+        path: What ``tapebot tape export --format jsonl`` wrote.
+        folder: Where tapes are; locked by the caller, unless nothing is to be written.
+        dry_run: Only look whether it could be done.
+
+    Raises:
+        TapeExists: There is a tape of this session; it is left as it is.
+        InvalidEntry: The file is no whole export; the text names the line.
+        TapeWriteError: The storage refused; there is no new tape.
+        OSError: The file cannot be read.
+    """
+    with path.open("rb") as file:
+        session = _session(path, file)
+        live = folder.live_path(session)
+        if live.exists() or successor(live).exists() or folder.segments(session):
+            raise TapeExists(f"there is a tape {session} already; it is left as it is")
+        file.seek(0)
+        entries = _entries(path, file)
+        if dry_run:
+            return _counted(session, entries)
+        try:
+            with replacing(live) as out:
+                return _counted(session, _copied(entries, out))
+        except OSError as error:
+            raise TapeWriteError(f"tape {session} was not made ({error.strerror})") from error
+
+
+def _session(path: Path, file: IO[bytes]) -> str:
+    """Return the session that the first line names.
+
+    Raises:
+        InvalidEntry: It names none.
+    """
+    line = decode(file.readline())
+    named = line.entry.data.get("session") if line and line.entry.name == HEADER else None
+    try:
+        if isinstance(named, str) and Address.parse(named).session == named:
+            return named
+    except InvalidInbound:
+        pass
+    raise InvalidEntry(f"{path}, line 1: no header of a tape, so this is no export of one")
+
+
+def _entries(path: Path, file: IO[bytes]) -> Iterator[TapeEntry]:
+    """Yield the entries of a file.
+
+    Raises:
+        InvalidEntry: A line is none, or its id is not higher than the one before.
+    """
+    last = 0
+    for number, raw in enumerate(file, start=1):
+        line = decode(raw)
+        if line is None:
+            raise InvalidEntry(f"{path}, line {number}: damaged; nothing was restored")
+        if line.entry.id <= last:
+            raise InvalidEntry(
+                f"{path}, line {number}: id {line.entry.id} comes after {last}; nothing was restored"
+            )
+        last = line.entry.id
+        yield line.entry
+
+
+def _copied(entries: Iterator[TapeEntry], out: IO[bytes]) -> Iterator[TapeEntry]:
+    while portion := list(islice(entries, _PORTION)):
+        out.write(b"".join(encode([entry]) for entry in portion))
+        yield from portion
+
+
+def _counted(session: str, entries: Iterable[TapeEntry]) -> Restored:
+    count = last = 0
+    for entry in entries:
+        count, last = count + 1, entry.id
+    return Restored(session, count, last)

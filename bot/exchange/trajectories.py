@@ -1,0 +1,99 @@
+"""A tape as examples for training a chat model, one line a phase. Pure.
+
+Rule 1: a phase ends where a boundary anchor begins the next; what the anchor keeps in view
+    (``keep_from``) belongs to the next, so that no turn is torn and nothing is there twice.
+Rule 2: messages are those of the view: edits in their places, queued messages where they joined, each
+    tool call followed by its results. The tail of a single request (recalled passages) is on no tape's
+    view, and so not here.
+Rule 3: an example has the system prompt of its first turn, begins with a user and ends with an answer;
+    a phase without an answer gives none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from bot.agent.context import default_context
+from bot.llm.base import ChatMessage
+from bot.memory.escaping import clean
+from bot.memory.window import WindowFold, is_overheard, is_queued, joined_ids, replaces
+from bot.tape.entries import TapeEntry
+
+_SPOKEN = frozenset({"message", "tool_call", "tool_result"})
+_UNBOUND = 1 << 62
+
+
+class Trajectories:
+    """Takes a tape's entries in order and gives a line for each phase that has ended.
+
+    A line is ``{"messages": [...]}`` as in the chat fine-tuning format: roles ``system``, ``user``,
+    ``assistant`` (with ``tool_calls``) and ``tool`` (with ``tool_call_id``).
+    """
+
+    def __init__(self) -> None:
+        self._seen: list[TapeEntry] = []
+        self._queued: dict[int, TapeEntry] = {}
+        self._edits: dict[int, TapeEntry] = {}
+        self._prompts: list[TapeEntry] = []
+
+    def take(self, entry: TapeEntry) -> Iterator[bytes]:
+        """Take one entry in; yield the phase that it ends, if it ends one."""
+        if entry.is_boundary:
+            keep = entry.data.get("keep_from")
+            yield from self._end(keep if type(keep) is int else entry.id)
+        elif entry.kind == "system":
+            self._prompts.append(entry)
+        elif (old := replaces(entry)) is not None:
+            self._edits[old] = entry
+        elif is_queued(entry) or is_overheard(entry):
+            self._queued[entry.id] = entry
+        elif entry.kind in _SPOKEN or joined_ids(entry):
+            self._seen.append(entry)
+
+    def finish(self) -> Iterator[bytes]:
+        """Yield the last phase."""
+        yield from self._end(_UNBOUND)
+
+    def _end(self, before: int) -> Iterator[bytes]:
+        """Yield the phase that is made of what stands before an id, and forget it."""
+        phase = [entry for entry in self._seen if entry.id < before]
+        window = WindowFold(
+            _UNBOUND, _UNBOUND, entries=phase, queued=self._queued, edits=self._edits
+        )
+        messages = _example(default_context(window))
+        if messages:
+            prompt = self._prompt(phase[0].id, before)
+            head = [{"role": "system", "content": prompt}] if prompt else []
+            line = json.dumps({"messages": [*head, *messages]}, ensure_ascii=False)
+            yield clean(line).encode() + b"\n"
+        self._seen = [entry for entry in self._seen if entry.id >= before]
+        # A message may wait across the boundary for a turn that takes it in.
+        joined = {i for entry in phase for i in joined_ids(entry)}
+        self._queued = {i: one for i, one in self._queued.items() if i not in joined}
+        self._edits = {
+            old: one for old, one in self._edits.items() if old >= before or old in self._queued
+        }
+        earlier = [one for one in self._prompts if one.id < before]
+        self._prompts = [*earlier[-1:], *[one for one in self._prompts if one.id >= before]]
+
+    def _prompt(self, first: int, before: int) -> str:
+        """Return the first system prompt of a phase; where it has none of its own, the last before.
+
+        The prompt is written after the message that it is for.
+        """
+        earlier = [one for one in self._prompts if one.id < before]
+        own = [one for one in earlier if one.id > first]
+        found = (own or earlier[-1:])[:1]
+        return str(found[0].payload.get("content") or "") if found else ""
+
+
+def _example(messages: list[ChatMessage]) -> list[dict[str, Any]]:
+    """Return messages from the first of a user to the last answer."""
+    roles = [message["role"] for message in messages]
+    first = roles.index("user") if "user" in roles else len(roles)
+    last = len(messages)
+    while last > first and (roles[last - 1] != "assistant" or messages[last - 1].get("tool_calls")):
+        last -= 1
+    return [dict(message) for message in messages[first:last]]

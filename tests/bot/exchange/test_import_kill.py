@@ -1,0 +1,91 @@
+"""An import that is killed leaves whole sessions or none, and the next one does the rest."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import anyio
+import pytest
+from exchange_files import NANOBOT, settings, tapes
+
+from bot.cli.importing import import_nanobot
+from bot.errors import TapeNotFound
+
+SESSIONS = ["console:local", "telegram:4242", "discord:777"]
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from bot import files
+from bot.cli.importing import import_nanobot
+from bot.settings import load_settings
+
+home, source, wanted, part = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+write, count = files._write_all, 0
+
+def dying(descriptor, data):
+    global count
+    count += 1
+    if count == wanted:
+        os.write(descriptor, bytes(data)[: int(len(data) * float(part))])
+        os.kill(os.getpid(), signal.SIGKILL)
+    write(descriptor, data)
+
+files._write_all = dying
+import_nanobot(load_settings(home=home, timezone="UTC", retention_days=30), source)
+"""
+
+
+# The lock's owner is written first; then each session is two writes, its header and its append.
+WRITES = [(write, part) for write in range(2, 8) for part in ("0", "0.5", "1")]
+FAST = [(3, "0.5"), (3, "1")]
+
+
+@pytest.mark.parametrize(
+    ("write", "part"),
+    [
+        pytest.param(*one, marks=() if one in FAST else pytest.mark.slow, id=f"{one[0]}-{one[1]}")
+        for one in WRITES
+    ],
+)
+def test_a_kill_at_any_write_leaves_no_half_session_and_the_next_import_does_the_rest(
+    tmp_path, write, part, capsys
+):
+    whole, home = tmp_path / "whole", tmp_path / "home"
+    import_nanobot(settings(whole), NANOBOT)
+    arguments = [str(home), str(NANOBOT), str(write), part]
+    command = [sys.executable, "-c", KILLED, *arguments]
+    done = subprocess.run(
+        command, check=False, timeout=60, env=dict(os.environ), capture_output=True
+    )
+    assert done.returncode == -signal.SIGKILL
+    there = [session for session in SESSIONS if plain(home, session)]
+    assert there == SESSIONS[: (write - 1 if part == "1" else write - 2) // 2]
+    assert all(plain(home, session) == plain(whole, session) for session in there)
+    capsys.readouterr()
+    assert import_nanobot(settings(home), NANOBOT) == 0
+    assert "refused" not in capsys.readouterr().out
+    for session in SESSIONS:
+        assert plain(home, session) == plain(whole, session)
+
+
+def plain(home, session: str) -> list[tuple[str, str | None, str]]:
+    """Return what was brought onto a tape; empty where nothing was."""
+
+    async def entries():
+        async with tapes(home, read_only=True) as store:
+            return await store.read(session)
+
+    try:
+        found = anyio.run(entries)
+    except TapeNotFound:
+        return []
+    skipped = ("tape.header", "tape.repair")
+    return [
+        (one.kind, one.name, str(one.payload.get("content")))
+        for one in found
+        if one.name not in skipped
+    ]
