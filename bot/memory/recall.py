@@ -25,8 +25,8 @@ from bot.tape.search import LONGEST_QUERY, Hit, SearchQuery
 from bot.tape.service import TapeService
 
 _SHOWN = 400
-_CANDIDATES = 4
-"""Hits that are looked at for each passage that is wanted."""
+_CANDIDATES, _MOST_CANDIDATES = 4, 100
+"""Hits that are looked at for each passage that is wanted, and in all."""
 
 _FOUND = frozenset({"message", "event"})
 _ANY_DAYS = 36_500
@@ -86,7 +86,7 @@ async def recall(
     since = now - timedelta(days=days)
     wanted = (query or "").strip()[:LONGEST_QUERY]
     zone = _from_zone(snapshot, since.astimezone(timezone).date().isoformat())
-    hits = await _hits(tape, wanted, since, _CANDIDATES * limit)
+    hits = await _hits(tape, wanted, since, min(_CANDIDATES * limit, _MOST_CANDIDATES))
     if not wanted:
         return _newest_of_each([*zone, *_newest_first(hits, timezone)], limit)
     found = _ranked(zone, hits, wanted, timezone)

@@ -15,7 +15,7 @@ from typing import Any
 
 from bot.llm.base import Usage
 from bot.memory.window import LOOP_STEP, TURN_END, TURN_START, is_owed
-from bot.tape.entries import TapeEntry
+from bot.tape.entries import SESSION_FORK, TapeEntry
 
 TURN_RESUME = "turn.resume"
 DELIVERY = "delivery"
@@ -110,6 +110,11 @@ class TurnFold:
             self.prompt = (str(entry.meta.get("hash", "")), entry.id)
         elif entry.kind == "event":
             self._apply_event(entry)
+        elif entry.kind == "anchor" and entry.name == SESSION_FORK:
+            # Who began it is the parent's affair: a child answers for nothing that it copied.
+            self.open = None
+            self.unsettled, self.undelivered, self.shown = {}, {}, {}
+            self.usage, self.turns = Usage(), 0
 
     def _apply_event(self, entry: TapeEntry) -> None:
         data = entry.data

@@ -10,7 +10,8 @@ Rule 4: a message that arrived during a turn (``queued``) stands where a turn to
 Rule 5: what was only overheard in a group waits like a queued message, but for no turn: the next one
     takes the newest of it in, and what that passes over is never in view.
 Rule 6: an edit whose turn had not ended (``replaces``) is in view in the edited message's place.
-Rule 7: everything else is bookkeeping and is not in the window.
+Rule 7: a child session (``session/fork``) answers nothing that its parent was asked.
+Rule 8: everything else is bookkeeping and is not in the window.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any
 
 from bot.llm.base import estimate_tokens
 from bot.memory.attachments import attachment_tokens
-from bot.tape.entries import MEMORY_CONSOLIDATED, SESSION_NEW, TapeEntry
+from bot.tape.entries import MEMORY_CONSOLIDATED, SESSION_FORK, SESSION_NEW, TapeEntry
 
 TURN_START = "turn.start"
 TURN_END = "turn.end"
@@ -167,8 +168,7 @@ class WindowFold:
             self._consolidated(entry.data)
         elif joined_ids(entry):
             self._join(entry)
-        if _passes_over(entry):
-            self._pass_over()
+        self._leave_behind(entry)
         if entry.name == TURN_START and entry.kind == "event":
             self._bound()
 
@@ -236,8 +236,7 @@ class WindowFold:
                 self._join(entry)
             else:
                 self._forget(entry)
-            if _passes_over(entry):
-                self._pass_over()
+            self._leave_behind(entry)
         self._count()
         self.unconsolidated = mark.unconsolidated
         self.unconsolidated_tokens = mark.unconsolidated_tokens
@@ -279,10 +278,15 @@ class WindowFold:
                     self.unconsolidated += 1
                     self.unconsolidated_tokens += cost
 
-    def _pass_over(self) -> None:
-        """Drop what was overheard and not taken in by the turn that begins."""
-        for entry in self.overheard():
-            del self.queued[entry.id]
+    def _leave_behind(self, entry: TapeEntry) -> None:
+        """Drop what waits and will not be taken in: overheard before a turn, or asked of a parent."""
+        dropped: list[TapeEntry] = []
+        if entry.kind == "anchor" and entry.name == SESSION_FORK:
+            dropped = self._not_joined()
+        elif _passes_over(entry):
+            dropped = self.overheard()
+        for one in dropped:
+            del self.queued[one.id]
 
     def _not_joined(self) -> list[TapeEntry]:
         if not self.queued:

@@ -8,7 +8,7 @@ one atomic append. A kill discards the overlay: steps that must not be lost belo
 # ruff: noqa: ARG002 (the signatures are the protocol's)
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +18,9 @@ from bot.tape.entries import TapeEntry
 from bot.tape.search import Hit, SearchQuery, between_ids
 from bot.tape.store import Anchor, Segment, TapeStore, anchor_of, last_anchor, named_anchor
 from bot.tape.stores.memory import MemoryTapeStore
+
+_IDS = frozenset({"entry", "source", "keep_from", "through", "replaces", "joined", "at"})
+"""Where entries name others by their ids."""
 
 
 class ForkTapeStore:
@@ -39,9 +42,17 @@ class ForkTapeStore:
         self._overlay = MemoryTapeStore(clock=clock)
         self._overlay.begin_at(tape, point)
 
-    async def delta(self) -> list[TapeEntry]:
-        """Return what was written in the fork, with the ids that it has there."""
-        return await self._overlay.read(self._tape)
+    async def merging(self) -> Callable[[int], list[TapeEntry]]:
+        """Return what composes the entries to append to the tape, once its version is known.
+
+        Where the tape has grown since, the ids by which the fork's entries name each other move on.
+        """
+        delta = await self._overlay.read(self._tape)
+
+        def compose(version: int) -> list[TapeEntry]:
+            return [moved(entry, self._point, version - self._point) for entry in delta]
+
+        return compose
 
     async def create_tape(
         self, tape: str, title: str | None = None, *, replace_if_exists: bool = False
@@ -165,7 +176,21 @@ class ForkTapeStore:
         below = self._point if inside.last is None else min(inside.last, self._point)
         found = await self._overlay.search(inside)
         found += await self._parent.search(replace(inside, last=below))
-        return sorted(found, key=lambda hit: -hit.score)[: query.limit]
+        best = sorted(found, key=lambda hit: -hit.score)[: query.limit]
+        return [await self._with_neighbours(hit, query.neighbours) for hit in best]
+
+    async def _with_neighbours(self, hit: Hit, count: int) -> Hit:
+        """Return a hit with the messages that stand beside it in the fork."""
+        if not count:
+            return hit
+        before: list[TapeEntry] = []
+        async for entry in self.read_back(self._tape, hit.entry.id):
+            before += [entry] if entry.kind == "message" else []
+            if len(before) == count:
+                break
+        later = await self.read(self._tape, hit.entry.id + 1)
+        after = [entry for entry in later if entry.kind == "message"][:count]
+        return replace(hit, before=tuple(before[::-1]), after=tuple(after))
 
     def follow(self, tape: str, after: int | None = None) -> AsyncGenerator[TapeEntry, None]:
         """Yield the fork's entries as they come."""
@@ -189,7 +214,8 @@ class ForkTapeStore:
         query.check()
         if query.tapes is not None and self._tape not in query.tapes:
             return None
-        return await between_ids(replace(query, tapes=(self._tape,)), self.resolve_anchor)
+        inside = replace(query, tapes=(self._tape,), neighbours=0)
+        return await between_ids(inside, self.resolve_anchor)
 
     def _check(self, tape: str) -> None:
         if tape != self._tape:
@@ -197,3 +223,29 @@ class ForkTapeStore:
 
     def _refused(self, done: str) -> TapeError:
         return TapeError(f"tape {self._tape} cannot be {done} inside a fork: merge it first")
+
+
+def moved(entry: TapeEntry, point: int, steps: int) -> TapeEntry:
+    """Return a fork's entry as it stands on a tape that has grown by so many entries meanwhile.
+
+    Args:
+        entry: As it was in the fork.
+        point: The last id that the fork shares with the tape.
+        steps: By how much ids behind it move.
+    """
+
+    def move(value: Any) -> Any:
+        if isinstance(value, list):
+            return [move(one) for one in value]
+        return value + steps if type(value) is int and value > point else value
+
+    def moved_in(record: dict[str, Any]) -> dict[str, Any]:
+        return {k: move(v) if k in _IDS else v for k, v in record.items()}
+
+    if not steps:
+        return replace(entry, id=0)
+    payload = moved_in(entry.payload)
+    for part in ("state", "data"):
+        if isinstance(payload.get(part), dict):
+            payload[part] = moved_in(payload[part])
+    return replace(entry, id=0, payload=payload, meta=moved_in(entry.meta))

@@ -181,7 +181,7 @@ class TapeService:
         try:
             yield TapeService(overlay, self.name)
             if merge_back:
-                await self.append_many([replace(one, id=0) for one in await overlay.delta()])
+                await self.append_composed(await overlay.merging())
         finally:
             await overlay.close()
 
@@ -305,7 +305,7 @@ class TapeService:
             anchors=len(anchors),
             boundary=cuts[-1] if cuts else None,
             since_boundary=version - at,
-            parent=next((one.parent for one in anchors if one.parent is not None), None),
+            parent=next((one.parent for one in reversed(anchors) if one.parent is not None), None),
         )
 
     async def search(self, query: SearchQuery) -> list[Hit]:

@@ -6,7 +6,8 @@ session's key.
 Rule 1: a fork keeps the ids of what it copies, so that references inside it stay true.
 Rule 2: an anchor's name is scoped to its tape. A named anchor made by ``create_anchor`` points at an
     entry, and never cuts the context; of several with one name the last counts.
-Rule 3: a search knows every entry that was appended before it was asked.
+Rule 3: names of tapes and anchors are texts that UTF-8 can write.
+Rule 4: a search knows every entry that was appended before it was asked.
 """
 
 from __future__ import annotations

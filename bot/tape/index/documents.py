@@ -34,9 +34,21 @@ _BOOKKEEPING = (
     "memory.daily",
     "memory.undone",
     "memory.cleared",
+    "task.",
+    "reply",
+    "imported",
 )
 _RECALLED = frozenset(
-    {"memory.recall", "memory_recall", "tape.search", "tape_search", "tape.anchors", "tape_anchors"}
+    {
+        "memory.recall",
+        "memory_recall",
+        "tape.search",
+        "tape_search",
+        "tape.anchors",
+        "tape_anchors",
+        "task.run",
+        "task_run",
+    }
 )
 _PIECE = 400
 """Terms of a piece: about what a person would call a passage."""

@@ -1,8 +1,8 @@
 """Entries into the index's tables. Blocking; each call is one transaction.
 
 Rule 1: a tape's rows, how far they reach and the digest of the last entry change together.
-Rule 2: the turns of a tape are numbered in their order, with a gap at each boundary, so that neighbours
-    are found by counting, and none is found across a boundary.
+Rule 2: the turns of a tape are numbered in their order, with a gap at each boundary and each header, so
+    that neighbours are found by counting, and none is found across them.
 Rule 3: a header of the tape's own says which entries are gone: those before it that no segment holds.
 """
 
@@ -101,6 +101,7 @@ def add(
             if entry.name == HEADER and entry.data.get("session") == rows.name:
                 _flush(connection, batch)
                 _drop(connection, rows, entry.id, segments)
+                rows.turns += NEIGHBOURS + 1
             _collect(connection, rows, entry, batch)
         _flush(connection, batch)
         if entries:

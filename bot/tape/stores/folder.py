@@ -2,7 +2,8 @@
 
 Names are ``<workspace>__<session>`` (two hashes of 16 digits), so that no id from a platform can
 become a path; the header entry names the session. A segment carries its time and its ids in its
-name: ``<workspace>__<session>.20260210T100000Z.1-532.jsonl``.
+name: ``<workspace>__<session>.20260210T100000Z.1-532.jsonl``, with ``.gz`` behind it once it is
+packed. What is being written carries ``.new`` until it is whole.
 
 Archiving is atomic: the successor is written whole as ``….next``, then the live file is renamed to
 its segment, then the successor to the live name. A successor without a live file is an archive that
@@ -13,6 +14,7 @@ that never happened, and is removed.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime
 from hashlib import md5
@@ -25,7 +27,8 @@ from bot.files import PRIVATE_FILE, private_directory, sync_directory, write_syn
 from bot.tape.store import HEADER, Segment
 from bot.tape.stores import scan
 
-_SEALED_FILE = 0o400
+SEALED_FILE = 0o400
+_PACKED = ".gz"
 
 
 class TapeFolder:
@@ -59,6 +62,8 @@ class TapeFolder:
             ) from error
         try:
             write_synced(owner, f"{os.getpid()}\n".encode())
+            for begun in self.root.glob(f"{self._workspace}__*.new"):
+                begun.unlink()
         except BaseException:
             self._lock.release()
             raise
@@ -69,36 +74,68 @@ class TapeFolder:
 
     def live_path(self, tape: str) -> Path:
         """Return the path of a tape's live file."""
-        return self.root / f"{self._stem(tape)}.jsonl"
+        return self.root / f"{self.stem(tape)}.jsonl"
+
+    def fresh_path(self, tape: str, number: int) -> Path:
+        """Return where a tape's live file is made, beside others that are being made."""
+        return self.root / f"{self.stem(tape)}.jsonl.{number}.new"
+
+    @property
+    def index_path(self) -> Path:
+        """The index of this workspace's tapes."""
+        return self.root / f"{self._workspace}.index.db"
 
     def segment_path(self, segment: Segment) -> Path:
-        """Return the path of a sealed segment."""
+        """Return the path of a sealed segment, before it is packed."""
         return self.root / segment.name
+
+    def packed_path(self, segment: Segment) -> Path:
+        """Return the path of a packed segment."""
+        return self.root / f"{segment.name}{_PACKED}"
 
     def segments(self, tape: str) -> list[Segment]:
         """Return a tape's sealed segments, oldest first."""
-        found = []
-        for path in self.root.glob(f"{self._stem(tape)}.*.*-*.jsonl"):
-            first, _, last = path.name.split(".")[2].partition("-")
-            if first.isdecimal() and last.isdecimal():
-                found.append(Segment(path.name, int(first), int(last)))
-        return sorted(found, key=lambda segment: segment.first_id)
+        return self.segments_of(self.stem(tape))
+
+    def segments_of(self, stem: str) -> list[Segment]:
+        """Return the sealed segments of the tape whose files' names begin so, oldest first."""
+        return _listed(self.root.glob(f"{stem}.*.*-*.jsonl*"))
+
+    def raw_segments(self) -> list[Segment]:
+        """Return the segments of all tapes that are not packed, or not to the end."""
+        return _listed(self.root.glob(f"{self._workspace}__*.*.*-*.jsonl"))
 
     def next_segment(self, tape: str, first: int, last: int, now: datetime) -> Segment:
         """Return the segment that the live file would become."""
         moment = now.strftime("%Y%m%dT%H%M%SZ")
-        return Segment(f"{self._stem(tape)}.{moment}.{first}-{last}.jsonl", first, last)
+        return Segment(f"{self.stem(tape)}.{moment}.{first}-{last}.jsonl", first, last)
 
     def sessions(self) -> list[str]:
         """Return the sessions that the live files' headers name."""
-        live = (f"{self._workspace}__*.jsonl", f"{self._workspace}__*.jsonl.next")
-        paths = [path for pattern in live for path in self.root.glob(pattern)]
-        stems = {path.name.partition(".")[0] for path in paths}
-        names = {_session(self.root / f"{stem}.jsonl") for stem in stems}
+        names = {_session(self.root / f"{stem}.jsonl") for stem in self.stems()}
         return sorted(name for name in names if name is not None)
 
-    def _stem(self, tape: str) -> str:
+    def stems(self) -> list[str]:
+        """Return what the names of each tape's files begin with."""
+        kinds = (".jsonl", ".jsonl.next", f".jsonl{_PACKED}")
+        paths = [path for kind in kinds for path in self.root.glob(f"{self._workspace}__*{kind}")]
+        return sorted({path.name.partition(".")[0] for path in paths})
+
+    def stem(self, tape: str) -> str:
+        """Return what the names of a tape's files begin with."""
         return f"{self._workspace}__{_digest(tape)}"
+
+
+def _listed(paths: Iterable[Path]) -> list[Segment]:
+    """Return the segments of these files, each once, oldest first."""
+    found = set()
+    for path in paths:
+        name = path.name.removesuffix(_PACKED)
+        if name.endswith(".jsonl"):
+            first, _, last = name.split(".")[2].partition("-")
+            if first.isdecimal() and last.isdecimal():
+                found.add(Segment(name, int(first), int(last)))
+    return sorted(found, key=lambda segment: (segment.first_id, segment.name))
 
 
 def successor(path: Path) -> Path:
@@ -131,7 +168,7 @@ def switch(path: Path, data: bytes, segment: Segment | None) -> None:
         sealed = path.with_name(segment.name)
         path.rename(sealed)
         try:
-            sealed.chmod(_SEALED_FILE)
+            sealed.chmod(SEALED_FILE)
             fresh.rename(path)
         except BaseException:
             sealed.rename(path)
@@ -144,8 +181,8 @@ def _session(path: Path) -> str | None:
     """Return the session that a live file's header names."""
     # The file may be turned over at any moment.
     for candidate in (path, successor(path), path):
-        with suppress(FileNotFoundError), scan.reading(candidate) as (fd, end):
-            head = scan.first_entry(fd, end)
+        with suppress(FileNotFoundError), scan.reading(candidate) as source:
+            head = scan.first_entry(source)
             named = head.data.get("session") if head and head.name == HEADER else None
             return named if isinstance(named, str) else None
     return None

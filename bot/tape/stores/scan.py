@@ -1,7 +1,7 @@
-"""Reading one tape file: from the tail, from an id, from the start. All blocking, no state.
+"""Reading one part of a tape: from the tail, from an id, from the start. All blocking, no state.
 
-Ids grow along the file, so an id is found by bisection over bytes; no index is needed. A reader is
-told where the file ends for it, so that it never sees an append that is under way.
+Ids grow along a part, so an id is found by bisection over bytes; no index is needed. A reader is
+told where a file ends for it, so that it never sees an append that is under way.
 """
 
 from __future__ import annotations
@@ -11,12 +11,56 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from bot.tape.codec import CANCEL, Line, decode, settle, unfinished
 from bot.tape.entries import TapeEntry
 
 BLOCK = 1 << 16
+_FIRST_BLOCK = 1 << 13
 _PROBE = 1 << 12
+
+
+class Source(Protocol):
+    """The lines of a part of a tape, as bytes that do not change."""
+
+    @property
+    def size(self) -> int:
+        """How many bytes there are."""
+        ...
+
+    def at(self, position: int, count: int) -> bytes:
+        """Return this many bytes from a position on, fewer where they end."""
+        ...
+
+    def near(self, target: int) -> tuple[int, int]:
+        """Return bounds, at the starts of lines, for looking for an id.
+
+        From the first one on, every entry with id ``target`` or higher is found; the entry itself,
+        if it is there, begins before the second one.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FileBytes:
+    """A file that is open, up to an end.
+
+    Attributes:
+        fd: Its descriptor.
+        size: How many of its bytes are read.
+    """
+
+    fd: int
+    size: int
+
+    def at(self, position: int, count: int) -> bytes:
+        """Return bytes of the file."""
+        return os.pread(self.fd, min(count, self.size - position), position)
+
+    def near(self, target: int) -> tuple[int, int]:  # noqa: ARG002 (a file has no index)
+        """Return the whole file's bounds."""
+        return 0, self.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,22 +89,23 @@ class Tail:
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[tuple[int, int]]:
-    """Open a file that does not grow; give its descriptor and its size."""
+def reading(path: Path) -> Iterator[FileBytes]:
+    """Open a file as it is now."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        yield fd, os.fstat(fd).st_size
+        yield FileBytes(fd, os.fstat(fd).st_size)
     finally:
         os.close(fd)
 
 
-def lines_back(fd: int, end: int) -> Iterator[tuple[int, bytes]]:
+def lines_back(source: Source) -> Iterator[tuple[int, bytes]]:
     """Yield ``(offset, line)`` newest first; a last line without newline comes first, as it is."""
+    end = source.size
     position, size = end, BLOCK
     rest = b""
     while position > 0:
         start = max(0, position - size)
-        block = os.pread(fd, position - start, start) + rest
+        block = source.at(start, position - start) + rest
         first, *others = block.split(b"\n")
         offset = start + len(block)
         for line in reversed(others):
@@ -74,13 +119,13 @@ def lines_back(fd: int, end: int) -> Iterator[tuple[int, bytes]]:
         yield 0, rest
 
 
-def tail(fd: int, end: int) -> Tail:
-    """Say how the file ends, reading no more than its last append."""
+def tail(source: Source) -> Tail:
+    """Say how the part ends, reading no more than its last append."""
     torn, unterminated = 0, False
     damaged: list[int] = []
     lines: list[Line] = []
-    for offset, raw in lines_back(fd, end):
-        cut = offset + len(raw) == end
+    for offset, raw in lines_back(source):
+        cut = offset + len(raw) == source.size
         if cut or raw.endswith(CANCEL):
             unterminated |= cut
             torn += 0 if lines else len(raw)
@@ -101,41 +146,51 @@ def tail(fd: int, end: int) -> Tail:
 
 
 def entries_between(
-    fd: int, end: int, first: int, last: int | None
+    source: Source, first: int, last: int | None
 ) -> tuple[list[TapeEntry], list[int]]:
     """Return the entries with ids from ``first`` to ``last``, and offsets of damaged lines met."""
     lines: list[Line | None] = []
     damaged: list[int] = []
-    for offset, raw in _lines_from(fd, _find(fd, end, first), end):
+    # Behind what is wanted an append may be long; of it only that it has its end must be known.
+    passed, end = 0, 0
+    for offset, raw in lines_from(source, _find(source, first), source.size):
+        if end:
+            if passed + 1 < end and raw.startswith(b'{"id":%d,' % (passed + 1)):
+                passed += 1
+                continue
+            lines.append(Line(TapeEntry(passed, "event", {}), end - passed))
+            end = 0
         if raw.endswith(CANCEL):
             continue
         line = decode(raw)
         lines.append(line)
         if line is None:
             damaged.append(offset)
-        elif last is not None and line.entry.id > last and not line.more:
-            break
+        elif last is not None and line.entry.id > last:
+            if not line.more:
+                break
+            passed, end = line.entry.id, line.entry.id + line.more
     found = [
         entry for entry in settle(lines) if entry.id >= first and (last is None or entry.id <= last)
     ]
     return found, damaged
 
 
-def first_entry(fd: int, end: int) -> TapeEntry | None:
-    """Return the first readable entry of the file."""
-    for _, raw in _lines_from(fd, 0, end, _PROBE):
+def first_entry(source: Source) -> TapeEntry | None:
+    """Return the first readable entry of the part."""
+    for _, raw in lines_from(source, 0, source.size, _PROBE):
         line = decode(raw)
         if line is not None:
             return line.entry
     return None
 
 
-def _find(fd: int, end: int, target: int) -> int:
+def _find(source: Source, target: int) -> int:
     """Return an offset at a line's start from which every entry >= ``target`` is found."""
-    low, high = 0, end
-    while high - low > BLOCK:
+    low, high = source.near(target)
+    while high - low > _PROBE:
         middle = (low + high) // 2
-        found = _next_line(fd, middle, high)
+        found = _next_line(source, middle, high)
         if found is None or found[1].entry.id >= target:
             high = middle
         else:
@@ -143,27 +198,30 @@ def _find(fd: int, end: int, target: int) -> int:
     return low
 
 
-def _next_line(fd: int, position: int, end: int) -> tuple[int, Line] | None:
+def _next_line(source: Source, position: int, end: int) -> tuple[int, Line] | None:
     """Return the first readable line that starts after ``position``, and its offset."""
-    for offset, raw in _lines_from(fd, position, end, _PROBE):
+    for offset, raw in lines_from(source, position, end, _PROBE):
         line = decode(raw) if offset > position else None
         if line is not None:
             return offset, line
     return None
 
 
-def _lines_from(
-    fd: int, position: int, end: int, block_size: int = BLOCK
+def lines_from(
+    source: Source, position: int, end: int, block_size: int = _FIRST_BLOCK
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield ``(offset, line)`` from an offset on; a last line without newline is left out."""
+    """Yield ``(offset, line)`` from an offset on; a last line without newline is left out.
+
+    What is read at once begins at ``block_size`` and grows, for callers that want much.
+    """
     offset, rest, size = position, b"", block_size
     while position < end:
-        block = os.pread(fd, min(size, end - position), position)
+        block = source.at(position, min(size, end - position))
         if not block:
             return
         position += len(block)
         *lines, rest = (rest + block).split(b"\n")
-        size = block_size if lines else size * 2
+        size = min(size * 2, BLOCK) if lines else size * 2
         for raw in lines:
             yield offset, raw
             offset += len(raw) + 1

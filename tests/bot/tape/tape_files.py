@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
+
 from bot.tape.entries import TapeEntry, message
 from bot.tape.stores.file import FileTapeStore
+from bot.tape.stores.folder import TapeFolder
+from bot.tape.stores.packing import pack
 
 
 @asynccontextmanager
@@ -24,3 +28,17 @@ async def opened(
 
 def says(text: str) -> TapeEntry:
     return message("user", text)
+
+
+def pack_all(folder: Path, workspace: str = "") -> list[Path]:
+    """Pack every segment that is raw, as the background does; return the packed files."""
+    held = TapeFolder(folder, workspace)
+    for segment in held.raw_segments():
+        pack(held, segment, lambda: None)
+    return sorted(folder.glob("*.gz"))
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    with anyio.fail_after(30):
+        while not condition():
+            await anyio.sleep(0.005)

@@ -6,6 +6,7 @@ import pytest
 
 from bot.errors import TapeNotFound, VersionConflict
 from bot.tape.entries import MEMORY_SEAL, SESSION_START, TapeEntry, event, message
+from bot.tape.search import SearchQuery
 from bot.tape.service import TapeInfo, TapeService
 from bot.tape.store import HEADER, REPAIR
 from bot.tape.stores.file import FileTapeStore
@@ -145,7 +146,8 @@ async def test_reset_begins_again_at_session_start_and_archives_if_asked(tape):
     await tape.append(says("b"))
     await tape.reset()
     assert names(await tape.from_last_anchor()) == [SESSION_START]
-    assert await tape.info() == TapeInfo(TAPE, None, 8, 1)
+    info = await tape.info()
+    assert (info.entries, info.segments, info.anchors, info.since_boundary) == (8, 1, 2, 0)
     assert names(await tape.read_entries(1, 3)) == [HEADER, SESSION_START, "a"]
 
 
@@ -153,3 +155,72 @@ async def test_system_prompts_and_events_are_entries_like_any_other(tape):
     prompt = await tape.append_system("be kind")
     note = await tape.append_event("loop.step", {"n": 1})
     assert [entry async for entry in tape.read_back(note.id + 1)][:2] == [note, prompt]
+
+
+async def test_a_bookmark_neither_cuts_the_view_nor_begins_a_phase(tape):
+    await tape.append(says("a"))
+    for name in ("tea", "session/new"):
+        await tape.store.create_anchor(TAPE, name, 3, {"summary": "not inherited"})
+    await tape.append(says("b"))
+    found = await tape.from_last_anchor()
+    assert names(found) == [SESSION_START, "a", "tea", "session/new", "b"]
+
+
+async def test_information_counts_what_there_is(tape):
+    assert await tape.info() == TapeInfo(
+        TAPE,
+        title=None,
+        entries=2,
+        segments=0,
+        anchors=1,
+        boundary=await tape.store.get_anchor(TAPE, SESSION_START),
+        since_boundary=0,
+        parent=None,
+    )
+    await tape.append(says("a"))
+    await tape.handoff("problem/7", {"summary": "s"})
+    await tape.store.create_anchor(TAPE, "tea", 3)
+    await tape.handoff(MEMORY_SEAL, {"version": 1})
+    await tape.archive([says("carried")])
+    info = await tape.info()
+    assert (info.entries, info.segments, info.anchors) == (8, 1, 4)
+    assert info.boundary == await tape.store.get_anchor(TAPE, "problem/7")
+    assert info.since_boundary == 4
+
+
+async def test_information_about_a_tape_without_a_boundary_counts_from_its_beginning():
+    service = TapeService(MemoryTapeStore(), TAPE)
+    await service.store.create_tape(TAPE, "Kitchen")
+    await service.append(says("a"))
+    info = await service.info()
+    assert (info.title, info.boundary, info.since_boundary) == ("Kitchen", None, 2)
+
+
+async def test_a_search_of_a_tape_is_of_that_tape_whatever_it_asks_for(tape):
+    other = TapeService(tape.store, "discord:7")
+    for one in (tape, other):
+        await one.ensure_bootstrap_anchor()
+        await one.append(says("green tea"))
+    for tapes in (None, (), ("discord:7",)):
+        hits = await tape.search(SearchQuery("tea", tapes=tapes))
+        assert [hit.tape for hit in hits] == [TAPE]
+
+
+async def test_anchors_are_found_by_what_their_state_is_about(tape):
+    await tape.handoff("problem/7", {"summary": "the sink leaks", "next_steps": ["ring a plumber"]})
+    await tape.handoff("problem/8", {"summary": "which samovar to buy"})
+    await tape.store.create_anchor(TAPE, "recipe", 1, {"summary": "a cake with lemon"})
+    await tape.append(says("the plumber drank from the samovar"))
+    for topic, name in (
+        *(("sink", "problem/7"), ("plumbers", "problem/7"), ("samovar", "problem/8")),
+        *(("lemon cake", "recipe"), ("recipe", "recipe")),
+    ):
+        assert [one.name for one in await tape.find_anchors(topic)] == [name]
+    assert (await tape.find_anchors("sink"))[0] == await tape.store.get_anchor(TAPE, "problem/7")
+    assert await tape.find_anchors("submarine") == []
+    assert len(await tape.find_anchors("problem", limit=1)) == 1
+
+
+async def test_anchors_of_the_memorys_own_are_about_nothing(tape):
+    await tape.handoff(MEMORY_SEAL, {"version": 1, "summary": "sink"})
+    assert await tape.find_anchors("sink memory seal") == []

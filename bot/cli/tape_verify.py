@@ -1,0 +1,29 @@
+"""``tapebot tape verify``: whether the tapes hold what was written to them."""
+
+from __future__ import annotations
+
+from bot.cli.tape import printable
+from bot.settings import Settings
+from bot.tape.stores.examine import examine
+
+
+def verify(settings: Settings, session: str | None) -> int:
+    """Check the tapes, also beside a running tapebot; print what is wrong, a line each, and a summary.
+
+    Args:
+        settings: Say where the tapes are.
+        session: Only this one; None for all.
+
+    Returns:
+        1 where anything is wrong, else 0.
+
+    Raises:
+        TapeNotFound: There is no such tape.
+    """
+    report = examine(settings.home / "tapes", settings.workspace_id or "", session)
+    for problem in report.problems:
+        print(printable(str(problem)).replace("\n", " "))
+    checked = f"{report.tapes} tapes, {report.files} files, {report.entries:,} entries checked"
+    found = len(report.problems)
+    print(f"{checked}: {f'{found:,} problems' if found else 'nothing is wrong'}")
+    return 1 if found else 0

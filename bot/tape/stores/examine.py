@@ -1,0 +1,179 @@
+"""Checking the tapes of a folder, also beside the process that writes them. All blocking.
+
+What the lines say is judged by ``bot.tape.verify``; here are the files: that they are there, and that
+what is in them is what was put there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+
+from bot.errors import TapeError, TapeNotFound
+from bot.tape.store import HEADER, Segment
+from bot.tape.stores import scan
+from bot.tape.stores.folder import TapeFolder, successor
+from bot.tape.stores.scan import FileBytes
+from bot.tape.stores.segment import Contents, read_block, read_contents
+from bot.tape.verify import Part, Problem, TapeCheck
+
+_TRIES = 20
+
+
+@dataclass(slots=True)
+class Report:
+    """What was found.
+
+    Attributes:
+        tapes: How many were checked.
+        files: How many files they have.
+        entries: How many entries.
+        problems: What is wrong.
+    """
+
+    tapes: int = 0
+    files: int = 0
+    entries: int = 0
+    problems: list[Problem] = field(default_factory=list)
+
+
+def examine(root: Path, workspace: str, session: str | None = None) -> Report:
+    """Check the tapes of a workspace, or one of them.
+
+    Raises:
+        TapeNotFound: There is no such tape.
+        TapeError: A tape was turned over again and again while it was checked.
+    """
+    folder = TapeFolder(root, workspace)
+    stems = folder.stems()
+    if session is not None:
+        if folder.stem(session) not in stems:
+            raise TapeNotFound(f"there is no tape {session}")
+        stems = [folder.stem(session)]
+    report = Report()
+    for stem in stems:
+        _one(folder, stem, report)
+    return report
+
+
+def _one(folder: TapeFolder, stem: str, report: Report) -> None:
+    for _ in range(_TRIES):
+        # Its files may be turned over or packed at any moment: then it is looked at anew.
+        with suppress(FileNotFoundError):
+            check, files = _Tape(folder, stem).check()
+            report.tapes += 1
+            report.files += files
+            report.entries += check.entries
+            report.problems += check.problems
+            return
+    raise TapeError(f"the files {stem} change too quickly to be checked: try again")
+
+
+class _Tape:
+    """One tape's files."""
+
+    def __init__(self, folder: TapeFolder, stem: str) -> None:
+        self._folder = folder
+        self._stem = stem
+        self._live = folder.root / f"{stem}.jsonl"
+
+    def check(self) -> tuple[TapeCheck, int]:
+        """Check all files; return what was found, and their number."""
+        with _opened(self._live, successor(self._live), self._live) as live:
+            head = scan.first_entry(live) if live is not None else None
+            named = head.data.get("session") if head and head.name == HEADER else None
+            found = self._folder.segments_of(self._stem)
+            # What was sealed since the live file was opened is that file.
+            parts = [s for s in found if head is None or live is None or s.last_id < head.id]
+            check = TapeCheck(named if isinstance(named, str) else None)
+            if isinstance(named, str) and self._folder.stem(named) != self._stem:
+                self._wrong(check, self._live.name, f"it belongs to another session: {named!r}")
+            for segment in parts:
+                self._segment(check, segment)
+            if live is None:
+                self._wrong(check, self._live.name, "the live file is not there")
+            else:
+                check.begin(Part(self._live.name))
+                _lines(check, live)
+        check.finish()
+        return check, len(parts) + (live is not None)
+
+    def _segment(self, check: TapeCheck, segment: Segment) -> None:
+        raw, packed = self._folder.segment_path(segment), self._folder.packed_path(segment)
+        check.begin(Part(segment.name, (segment.first_id, segment.last_id)))
+        # Until a segment is packed to the end, the raw file counts.
+        with _opened(raw) as file:
+            if file is not None:
+                _lines(check, file)
+                return
+        with scan.reading(packed) as file:
+            self._packed(check, segment, file)
+
+    def _packed(self, check: TapeCheck, segment: Segment, file: FileBytes) -> None:
+        contents = read_contents(file.fd, segment)
+        name = self._folder.packed_path(segment).name
+        digest, whole, cut = sha256(), True, False
+        for place, block in enumerate(contents.blocks):
+            data = read_block(file.fd, block)
+            if data is None:
+                self._wrong(check, name, _lost(contents, place, segment), f"byte {block.offset:,}")
+                check.lost(block.lines)
+                whole = False
+                continue
+            digest.update(data)
+            *lines, rest = data.split(b"\n")
+            offset, cut = block.start, bool(rest)
+            for raw in lines:
+                check.line(offset, raw)
+                offset += len(raw) + 1
+        check.end(cut=cut)
+        for what in _trailer(contents, segment, digest.hexdigest() if whole else None):
+            self._wrong(check, name, what)
+
+    def _wrong(self, check: TapeCheck, file: str, what: str, where: str = "") -> None:
+        check.problems.append(Problem(file, where, what))
+
+
+@contextmanager
+def _opened(*paths: Path) -> Iterator[FileBytes | None]:
+    """Open the first of these files that is there; None where none is."""
+    with ExitStack() as stack:
+        found = None
+        for path in paths:
+            with suppress(FileNotFoundError):
+                found = stack.enter_context(scan.reading(path))
+                break
+        yield found
+
+
+def _lines(check: TapeCheck, file: FileBytes) -> None:
+    """Show all lines of a raw file, and end the part."""
+    end = 0
+    for offset, raw in scan.lines_from(file, 0, file.size):
+        check.line(offset, raw)
+        end = offset + len(raw) + 1
+    check.end(cut=end < file.size)
+
+
+def _lost(contents: Contents, place: int, segment: Segment) -> str:
+    """Say what a block held that cannot be read."""
+    blocks = contents.blocks
+    if contents.trailer is None:
+        return "what is here cannot be read"
+    after = blocks[place + 1].lowest if place + 1 < len(blocks) else segment.last_id + 1
+    return f"the block cannot be read: entries {blocks[place].lowest} to {after - 1} are lost"
+
+
+def _trailer(contents: Contents, segment: Segment, digest: str | None) -> Iterator[str]:
+    """Say where the trailer is not true; the checksum is compared if all could be read."""
+    trailer = contents.trailer
+    if trailer is None:
+        yield "its trailer cannot be read"
+        return
+    if (trailer.get("first"), trailer.get("last")) != (segment.first_id, segment.last_id):
+        yield "its trailer names other entries than its name"
+    if digest is not None and trailer.get("sha256") != digest:
+        yield "its lines are not those that were sealed: the checksum differs"

@@ -1,0 +1,221 @@
+"""The open tapes of a folder: a bounded number, each held while it is used, turned over in peace."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+from bot.errors import TapeError, TapeExists, TapeWriteError
+from bot.files import replace_file, sync_directory
+from bot.tape.codec import encode
+from bot.tape.entries import TapeEntry
+from bot.tape.store import Segment, header
+from bot.tape.stores.folder import TapeFolder, finish_archive, switch
+from bot.tape.stores.opening import Live, LiveFiles, told
+
+
+class LiveTapes:
+    """Holds tapes open, up to a limit.
+
+    Args:
+        folder: Where they are.
+        files: Opens them.
+        limit: How many stay open.
+        read_only: Open a tape anew for each use, and write nothing.
+    """
+
+    def __init__(
+        self, folder: TapeFolder, files: LiveFiles, *, limit: int, read_only: bool
+    ) -> None:
+        self._folder = folder
+        self._files = files
+        self._limit = limit
+        self._read_only = read_only
+        self._open: OrderedDict[str, Live] = OrderedDict()
+        self._opening = anyio.Lock()
+        self._closed = False
+
+    @property
+    def count(self) -> int:
+        """How many tapes are open."""
+        return len(self._open)
+
+    @asynccontextmanager
+    async def use(self, tape: str) -> AsyncIterator[Live]:
+        """Hold an open tape; it is not closed or turned over meanwhile.
+
+        Raises:
+            TapeNotFound: There is no such tape.
+            TapeError: It cannot be opened.
+        """
+        if self._read_only:
+            seen = await anyio.to_thread.run_sync(self._open_file, tape)
+            try:
+                yield seen
+            finally:
+                seen.file.close()
+            return
+        live = self._open.get(tape)
+        if live is None:
+            async with self._opening:
+                live = self._open.get(tape)
+                if live is None:
+                    live = await anyio.to_thread.run_sync(self._open_file, tape)
+                    self._open[tape] = live
+                live.users += 1
+                self._evict()
+        else:
+            self._open.move_to_end(tape)
+            live.users += 1
+        try:
+            yield live
+        finally:
+            live.users -= 1
+            live.free.set()
+            live.free = anyio.Event()
+
+    async def create(self, tape: str, title: str | None) -> None:
+        """Make a tape with its header, if it is not there."""
+        self.check_writable()
+        async with self._opening:
+            await anyio.to_thread.run_sync(self._create_file, tape, title)
+
+    async def turn_over(
+        self,
+        tape: str,
+        carry: Sequence[TapeEntry],
+        *,
+        title: str | None = None,
+        seal_at: datetime | None = None,
+    ) -> Segment | None:
+        """Begin a new live file with a header and ``carry``; seal or drop the old one.
+
+        Args:
+            tape: The session's key.
+            carry: What follows the header.
+            title: A new title; None to keep the one that it has.
+            seal_at: The time in the segment's name; None to drop what is live.
+        """
+        self.check_writable()
+        segment: Segment | None = None
+        with anyio.CancelScope(shield=True):
+            async with self._opening:
+                live = self._open.pop(tape, None)
+                if live is None:
+                    live = await anyio.to_thread.run_sync(self._open_file, tape)
+                # Whoever wants the tape from here on waits for the lock, so this comes to an end.
+                try:
+                    await self._drain(live)
+                    if seal_at is not None:
+                        segment = self._folder.next_segment(
+                            tape, live.first_id, live.file.mark, seal_at
+                        )
+                    kept = title if title is not None else live.title
+                    head = header(tape, kept, previous=segment)
+                    data = encode(self._files.stamp([head, *carry], live.file.staged))
+                finally:
+                    live.file.close()
+                with told(f"tape {tape} could not be archived or reset", TapeWriteError):
+                    await anyio.to_thread.run_sync(switch, live.file.path, data, segment)
+        return segment
+
+    async def absent(self, tape: str) -> None:
+        """See that there is no tape of this name.
+
+        Raises:
+            TapeExists: There is one.
+        """
+        async with self._opening:
+            await anyio.to_thread.run_sync(self._check_absent, tape)
+
+    async def adopt(self, tape: str, fresh: Path) -> None:
+        """Make a whole file, written elsewhere, the live file of a new tape.
+
+        Raises:
+            TapeExists: There is a tape of this name by now.
+            TapeWriteError: The storage refused.
+        """
+
+        def take() -> None:
+            self._check_absent(tape)
+            path = self._folder.live_path(tape)
+            with told(f"tape {tape} could not be made", TapeWriteError):
+                try:
+                    fresh.rename(path)
+                    sync_directory(path.parent)
+                except OSError:
+                    path.unlink(missing_ok=True)
+                    raise
+
+        try:
+            async with self._opening:
+                await anyio.to_thread.run_sync(take)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(partial(fresh.unlink, missing_ok=True))
+            raise
+
+    async def close(self) -> None:
+        """Close all files; no tape opens from then on."""
+        self._closed = True
+        async with self._opening:
+            while self._open:
+                _, live = self._open.popitem()
+                await self._drain(live)
+                live.file.close()
+
+    def check_writable(self) -> None:
+        """See that tapes may be written.
+
+        Raises:
+            TapeError: They may not.
+        """
+        if self._read_only:
+            raise TapeError("these tapes were opened for reading only")
+
+    def _open_file(self, tape: str) -> Live:
+        if self._closed:
+            raise TapeError(f"tape {tape} cannot be opened: the store is closed")
+        return self._files.open(tape)
+
+    def _create_file(self, tape: str, title: str | None) -> None:
+        path = self._folder.live_path(tape)
+        if self._closed:
+            raise TapeError(f"tape {tape} cannot be made: the store is closed")
+        if path.exists():
+            return
+        # Segments without a live file: it was taken away by hand. Ids go on all the same.
+        sealed = self._folder.segments(tape)
+        last = sealed[-1] if sealed else None
+        head = [header(tape, title, previous=last)]
+        first = self._files.stamp(head, last.last_id if last else 0)
+        with told(f"tape {tape} could not be made", TapeWriteError):
+            replace_file(path, encode(first))
+
+    def _check_absent(self, tape: str) -> None:
+        if self._closed:
+            raise TapeError(f"tape {tape} cannot be made: the store is closed")
+        path = self._folder.live_path(tape)
+        with told(f"tape {tape} could not be made", TapeWriteError):
+            finish_archive(path)
+            if path.exists() or self._folder.segments(tape):
+                raise TapeExists(f"there is a tape {tape} already")
+
+    def _evict(self) -> None:
+        """Close the tapes that were not used for longest, beyond the limit."""
+        for name, live in list(self._open.items())[: max(0, len(self._open) - self._limit)]:
+            if not live.users:
+                del self._open[name]
+                live.file.close()
+
+    async def _drain(self, live: Live) -> None:
+        """Wait until nobody holds it; an append holds it until it is durable."""
+        while live.users:
+            await live.free.wait()

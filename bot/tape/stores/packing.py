@@ -1,0 +1,112 @@
+"""Packing sealed segments in the background.
+
+A packed file is written beside the raw one, read back, and only then takes its place. Until then the
+raw file counts; while both are there they are one segment. No lock is held: whoever reads the raw file
+when it goes has it open.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+
+import anyio
+import anyio.from_thread
+import anyio.to_thread
+
+from bot.errors import SegmentDamaged
+from bot.files import PRIVATE_FILE, sync_directory
+from bot.tape.store import HEADER, Segment
+from bot.tape.stores import scan
+from bot.tape.stores.folder import SEALED_FILE, TapeFolder
+from bot.tape.stores.segment import read_block, read_contents, write_packed
+
+logger = logging.getLogger(__name__)
+
+
+class Packing:
+    """Packs the sealed segments of a folder, one after the other."""
+
+    def __init__(self, folder: TapeFolder) -> None:
+        self._folder = folder
+        self._woken = anyio.Event()
+
+    def wake(self) -> None:
+        """Say that a segment was sealed."""
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Pack what is raw and what becomes so, until cancelled."""
+        while True:
+            self._woken = anyio.Event()
+            # Those that could not be packed before are among them: by now there may be room.
+            for segment in await anyio.to_thread.run_sync(self._folder.raw_segments):
+                await self._pack(segment)
+            await self._woken.wait()
+
+    async def _pack(self, segment: Segment) -> None:
+        try:
+            await anyio.to_thread.run_sync(
+                pack, self._folder, segment, anyio.from_thread.check_cancelled
+            )
+        except (OSError, SegmentDamaged) as error:
+            why = error.strerror if isinstance(error, OSError) else error
+            logger.warning("%s stays as it is, it cannot be packed: %s", segment.name, why)
+
+
+def pack(folder: TapeFolder, segment: Segment, beat: Callable[[], None]) -> None:
+    """Put a packed file in the place of a raw one. Blocking.
+
+    Args:
+        folder: Where they are.
+        segment: What to pack; nothing is done where it is packed, or gone.
+        beat: Called now and then; may raise, to break off.
+
+    Raises:
+        SegmentDamaged: What was written does not read back as it should; the raw file stays.
+        OSError: The storage refused; the raw file stays.
+    """
+    raw, packed = folder.segment_path(segment), folder.packed_path(segment)
+    if not raw.exists():
+        return
+    fresh = packed.with_name(packed.name + ".new")
+    try:
+        written = _write(raw, fresh, segment, beat)
+        _check(fresh, segment, written, beat)
+        fresh.rename(packed)
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise
+    sync_directory(folder.root)
+    raw.unlink()
+
+
+def _write(raw: Path, fresh: Path, segment: Segment, beat: Callable[[], None]) -> str:
+    """Write a packed file and make it durable; return the SHA-256 of its lines."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    out = os.open(fresh, flags, PRIVATE_FILE)
+    try:
+        with scan.reading(raw) as source:
+            head = scan.first_entry(source)
+            named = head.data.get("session") if head and head.name == HEADER else None
+            session = named if isinstance(named, str) else None
+            digest = write_packed(source, out, segment, session, beat)
+        os.fchmod(out, SEALED_FILE)
+        os.fsync(out)
+    finally:
+        os.close(out)
+    return digest
+
+
+def _check(path: Path, segment: Segment, wanted: str, beat: Callable[[], None]) -> None:
+    """See that a packed file gives back the lines with this SHA-256."""
+    digest = sha256()
+    with scan.reading(path) as file:
+        for block in read_contents(file.fd, segment).blocks:
+            beat()
+            digest.update(read_block(file.fd, block) or b"")
+    if digest.hexdigest() != wanted:
+        raise SegmentDamaged(f"{path.name} does not read back as it was written")

@@ -1,0 +1,194 @@
+"""Reading a tape: its sealed segments, raw or packed, and its live file. All blocking.
+
+What is damaged is passed over, reported once, and counted.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from threading import Lock
+from typing import Generic, TypeVar
+
+from bot.tape.entries import TapeEntry
+from bot.tape.store import Segment
+from bot.tape.stores import scan
+from bot.tape.stores.folder import TapeFolder
+from bot.tape.stores.scan import FileBytes, Source
+from bot.tape.stores.segment import Contents, in_place_of, read_block, read_contents
+
+logger = logging.getLogger(__name__)
+
+_BLOCKS = 16
+_CONTENTS = 64
+
+_K = TypeVar("_K", bound=Hashable)
+_V = TypeVar("_V")
+
+
+class Recent(Generic[_K, _V]):
+    """What was used last, up to a number of things; threads may share it."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._held: OrderedDict[_K, _V] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, key: _K, make: Callable[[], _V]) -> _V:
+        """Return what is held under a key; make it where it is not."""
+        with self._lock:
+            if key in self._held:
+                self._held.move_to_end(key)
+                return self._held[key]
+        made = make()
+        with self._lock:
+            self._held[key] = made
+            while len(self._held) > self._limit:
+                self._held.popitem(last=False)
+        return made
+
+
+Blocks = Recent[tuple[str, int], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class PackedBytes:
+    """The lines of a packed segment; only the blocks that are asked for are unpacked.
+
+    Attributes:
+        fd: Descriptor of the packed file.
+        name: The segment's.
+        contents: Where its blocks are.
+        blocks: Those used last, of any segment.
+    """
+
+    fd: int
+    name: str
+    contents: Contents
+    blocks: Blocks
+
+    @property
+    def size(self) -> int:
+        """Bytes of all lines."""
+        return self.contents.size
+
+    def at(self, position: int, count: int) -> bytes:
+        """Return bytes of the lines."""
+        end = min(position + count, self.size)
+        if position >= end:
+            return b""
+        found = []
+        for place in range(self.contents.at(position), self.contents.at(end - 1) + 1):
+            start = self.contents.blocks[place].start
+            data = self.blocks.get((self.name, place), lambda place=place: self._block(place))  # type: ignore[misc]
+            found.append(data[max(0, position - start) : end - start])
+        return b"".join(found)
+
+    def near(self, target: int) -> tuple[int, int]:
+        """Return the bounds of the block that holds an id."""
+        if not self.contents.blocks:
+            return 0, 0
+        block = self.contents.blocks[self.contents.holding(target)]
+        return block.start, block.start + block.size
+
+    def _block(self, place: int) -> bytes:
+        block = self.contents.blocks[place]
+        data = read_block(self.fd, block)
+        return in_place_of(block) if data is None else data
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """All of a tape at one moment.
+
+    Attributes:
+        tape: Its name.
+        live: The live file.
+        first_id: The live file's first id.
+        last_id: The newest id.
+        segments: What is sealed, oldest first.
+    """
+
+    tape: str
+    live: FileBytes
+    first_id: int
+    last_id: int
+    segments: tuple[Segment, ...]
+
+
+class PartReader:
+    """Reads the tapes of a folder, and keeps account of the damage it meets."""
+
+    def __init__(self, folder: TapeFolder) -> None:
+        self._folder = folder
+        self._blocks: Blocks = Recent(_BLOCKS)
+        self._contents: Recent[str, Contents] = Recent(_CONTENTS)
+        self._damaged: set[tuple[str, int, int]] = set()
+        self._missing: set[str] = set()
+
+    @property
+    def damaged_lines(self) -> int:
+        """How many lines could not be read so far."""
+        return len(self._damaged)
+
+    def damage_met(self, tape: str, first_id: int, offsets: Iterable[int]) -> None:
+        """Take note of damaged lines of the part that begins with an id."""
+        met = {(tape, first_id, offset) for offset in offsets}
+        if fresh := met - self._damaged:
+            logger.warning("%d damaged lines of a tape cannot be read", len(fresh))
+        self._damaged |= met
+
+    def read(self, parts: Parts, first: int, last: int | None) -> list[TapeEntry]:
+        """Return the entries of an id range, both ends included.
+
+        Raises:
+            OSError: The storage refused.
+        """
+        found: list[TapeEntry] = []
+        for segment in parts.segments:
+            if first <= segment.last_id and (last is None or segment.first_id <= last):
+                with self.sealed(segment) as source:
+                    if source is not None:
+                        found += self._scan(parts.tape, segment.first_id, source, first, last)
+        if last is None or last >= parts.first_id:
+            found += self._scan(parts.tape, parts.first_id, parts.live, first, last)
+        return found
+
+    @contextmanager
+    def sealed(self, segment: Segment) -> Iterator[Source | None]:
+        """Open a segment, raw or packed; None where it is gone."""
+        raw, packed = self._folder.segment_path(segment), self._folder.packed_path(segment)
+        # It may be packed at any moment; the raw file goes only when the packed one is there.
+        for path in (raw, packed):
+            with suppress(FileNotFoundError):
+                fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+                break
+        else:
+            if segment.name not in self._missing:
+                logger.warning("the segment %s is gone: its entries cannot be read", segment.name)
+                self._missing.add(segment.name)
+            yield None
+            return
+        try:
+            if path == raw:
+                yield FileBytes(fd, os.fstat(fd).st_size)
+            else:
+                yield self._unpacked(fd, segment)
+        finally:
+            os.close(fd)
+
+    def _unpacked(self, fd: int, segment: Segment) -> PackedBytes:
+        contents = self._contents.get(segment.name, lambda: read_contents(fd, segment))
+        return PackedBytes(fd, segment.name, contents, self._blocks)
+
+    def _scan(
+        self, tape: str, first_id: int, source: Source, first: int, last: int | None
+    ) -> list[TapeEntry]:
+        found, damaged = scan.entries_between(source, first, last)
+        if damaged:
+            self.damage_met(tape, first_id, damaged)
+        return found

@@ -1,0 +1,261 @@
+"""Sealed segments as packed files: what was a JSONL file, in gzip members of about 64 KB.
+
+``zcat`` gives the lines back, and behind them the trailer: one more line of JSON, in a member of its
+own, that says what the segment holds and where each member (here: block) begins. An empty member of
+fixed size ends the file; its comment is the trailer's offset.
+
+Rule 1: a packed file stands for the very bytes of the file that was sealed, damage included.
+Rule 2: a block that cannot be read costs itself alone: in its place are as many damaged lines.
+Rule 3: where the trailer cannot be read, its blocks are found by reading the members in order.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import struct
+import zlib
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import accumulate
+from typing import Any
+
+from bot.tape.codec import CANCEL, decode
+from bot.tape.store import Segment
+from bot.tape.stores.scan import BLOCK, Source
+
+# Written here, not by a library, so that the same lines always make the same file.
+_MEMBER = b"\x1f\x8b\x08\x00" + bytes(5) + b"\xff"
+_COMMENTED = b"\x1f\x8b\x08\x10" + bytes(5) + b"\xff"
+_NOTHING = b"\x01\x00\x00\xff\xff" + bytes(8)
+_DIGITS = 16
+_LOCATOR = len(_COMMENTED) + _DIGITS + 1 + len(_NOTHING)
+_TRAILER = b'{"segment":'
+_LONGEST = 1 << 32
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A member of a packed file.
+
+    Attributes:
+        lowest: The lowest id in it or anywhere after it.
+        offset: Where it begins in the file.
+        length: Bytes that it takes there.
+        start: Where its lines began in the file that was sealed.
+        size: Bytes of its lines.
+        lines: How many they are.
+    """
+
+    lowest: int
+    offset: int
+    length: int
+    start: int
+    size: int
+    lines: int
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a packed file holds.
+
+    Attributes:
+        blocks: In order.
+        trailer: What the trailer says; None where it could not be read.
+    """
+
+    blocks: tuple[Block, ...]
+    trailer: dict[str, Any] | None
+
+    @property
+    def size(self) -> int:
+        """Bytes of all lines."""
+        return self.blocks[-1].start + self.blocks[-1].size if self.blocks else 0
+
+    def holding(self, target: int) -> int:
+        """Return the number of the block that holds an id, if any block does.
+
+        Behind a line that counts there are only higher ids, so it is the last of those with a
+        ``lowest`` up to the id; and every entry with a higher one is in it or after it.
+        """
+        return max(0, bisect_right(self.blocks, target, key=lambda block: block.lowest) - 1)
+
+    def at(self, position: int) -> int:
+        """Return the number of the block that holds a byte."""
+        return bisect_right(self.blocks, position, key=lambda block: block.start) - 1
+
+
+def write_packed(
+    source: Source, out: int, segment: Segment, session: str | None, beat: Callable[[], None]
+) -> str:
+    """Write a packed file; return the SHA-256 of the lines.
+
+    Args:
+        source: The lines.
+        out: Descriptor of an empty file.
+        segment: What it is the file of.
+        session: The tape's name, where it is known.
+        beat: Called between blocks; may raise, to break off.
+
+    Raises:
+        OSError: The storage refused.
+    """
+    digest = sha256()
+    blocks: list[tuple[int, int, int, int]] = []
+    offset = 0
+    for data in _cut(source):
+        beat()
+        digest.update(data)
+        member = _member(data)
+        lowest = min(_ids(data), default=segment.last_id + 1)
+        blocks.append((lowest, offset, len(data), data.count(b"\n")))
+        _write(out, member)
+        offset += len(member)
+    trailer = {
+        "format": 1,
+        "session": session,
+        "first": segment.first_id,
+        "last": segment.last_id,
+        "lines": sum(block[3] for block in blocks),
+        "sha256": digest.hexdigest(),
+        "blocks": _lowest_after(blocks),
+    }
+    text = json.dumps({"segment": trailer}, separators=(",", ":"))
+    locator = _COMMENTED + f"{offset:0{_DIGITS}}".encode() + b"\0" + _NOTHING
+    _write(out, _member(text.encode() + b"\n") + locator)
+    return digest.hexdigest()
+
+
+def read_contents(fd: int, segment: Segment) -> Contents:
+    """Say what a packed file holds, from its trailer, or from its members where that is lost."""
+    size = os.fstat(fd).st_size
+    return _from_trailer(fd, size) or _from_members(fd, size, segment)
+
+
+def read_block(fd: int, block: Block) -> bytes | None:
+    """Return the lines of a block; None where its checksum or size is not what it was."""
+    data = _inflate(os.pread(fd, block.length, block.offset), block.size)
+    return data if data is not None and len(data) == block.size else None
+
+
+def in_place_of(block: Block) -> bytes:
+    """Return damaged lines, as many and as long as those of a block that cannot be read."""
+    if not block.lines:
+        return b"\xff" * block.size
+    return b"\n" * (block.lines - 1) + b"\xff" * (block.size - block.lines) + b"\n"
+
+
+def _cut(source: Source) -> Iterator[bytes]:
+    """Yield the lines in pieces of whole lines; what follows the last newline is the last piece."""
+    position, rest = 0, b""
+    while position < source.size:
+        fresh = source.at(position, BLOCK)
+        if not fresh:
+            break
+        position += len(fresh)
+        end = fresh.rfind(b"\n") + 1
+        if end:
+            yield rest + fresh[:end]
+            rest = fresh[end:]
+        else:
+            rest += fresh
+    if rest:
+        yield rest
+
+
+def _ids(data: bytes) -> Iterator[int]:
+    """Yield the ids of the readable lines."""
+    for raw in data.split(b"\n"):
+        line = None if raw.endswith(CANCEL) else decode(raw)
+        if line is not None:
+            yield line.entry.id
+
+
+def _member(data: bytes) -> bytes:
+    deflate = zlib.compressobj(6, zlib.DEFLATED, -zlib.MAX_WBITS)
+    packed = deflate.compress(data) + deflate.flush()
+    return _MEMBER + packed + struct.pack("<LL", zlib.crc32(data), len(data) & 0xFFFFFFFF)
+
+
+def _inflate(member: bytes, most: int) -> bytes | None:
+    """Return what a member holds; None where it is damaged, or holds more than it may."""
+    inflate = zlib.decompressobj(16 + zlib.MAX_WBITS)
+    try:
+        data = inflate.decompress(member, most + 1)
+    except zlib.error:
+        return None
+    # Behind the trailer follows the member that ends the file.
+    whole = inflate.eof and inflate.unused_data[: len(_COMMENTED)] in (b"", _COMMENTED)
+    return data if whole and len(data) <= most else None
+
+
+def _write(out: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(out, view) :]
+
+
+def _from_trailer(fd: int, size: int) -> Contents | None:
+    locator = os.pread(fd, _LOCATOR, max(0, size - _LOCATOR))
+    digits = locator[len(_COMMENTED) : -len(_NOTHING) - 1]
+    if not digits.isdigit() or locator != _COMMENTED + digits + b"\0" + _NOTHING:
+        return None
+    end = int(digits)
+    try:
+        raw = _inflate(os.pread(fd, max(0, size - _LOCATOR - end), end), _LONGEST)
+        trailer = json.loads(raw or b"")["segment"]
+        listed = [(int(a), int(b), int(c), int(d)) for a, b, c, d in trailer["blocks"]]
+    except (ValueError, TypeError, KeyError):
+        return None
+    return Contents(tuple(_placed(listed, end)), trailer)
+
+
+def _from_members(fd: int, size: int, segment: Segment) -> Contents:
+    """Find the blocks; in place of ids that are missing at the end stand damaged lines."""
+    listed: list[tuple[int, int, int, int]] = []
+    highest = segment.first_id - 1
+    end = 0
+    for begin, after, data in _members(fd, size):
+        if data is not None and data.startswith(_TRAILER):
+            break
+        found = list(_ids(data)) if data is not None else []
+        highest = max(highest, *found) if found else highest
+        lines = b"\n" if data is None else data
+        lowest = min(found, default=segment.last_id + 1)
+        listed.append((lowest, begin, len(lines), lines.count(b"\n")))
+        end = after
+    if highest < segment.last_id:
+        missing = segment.last_id - highest
+        listed.append((segment.last_id + 1, end, missing, missing))
+    return Contents(tuple(_placed(_lowest_after(listed), end)), None)
+
+
+def _members(fd: int, size: int) -> Iterator[tuple[int, int, bytes | None]]:
+    """Yield where each member begins and ends, and what it holds; None where it is damaged."""
+    if not size:
+        return
+    with mmap.mmap(fd, size, prot=mmap.PROT_READ) as file:
+        begin = 0
+        while begin < size:
+            found = file.find(_MEMBER, begin + 1)
+            after = size if found < 0 else found
+            yield begin, after, _inflate(file[begin:after], _LONGEST)
+            begin = after
+
+
+def _lowest_after(blocks: list[tuple[int, int, int, int]]) -> list[tuple[int, int, int, int]]:
+    """Put the lowest id of a block and all after it in the place of the block's own."""
+    lows = list(accumulate((block[0] for block in reversed(blocks)), min))[::-1]
+    return [(low, *block[1:]) for low, block in zip(lows, blocks, strict=True)]
+
+
+def _placed(listed: list[tuple[int, int, int, int]], end: int) -> Iterator[Block]:
+    """Yield blocks from ``(lowest, offset, size, lines)``, and where the last one ends."""
+    start = 0
+    ends = [*(offset for _, offset, _, _ in listed[1:]), end]
+    for (lowest, offset, size, lines), after in zip(listed, ends, strict=True):
+        yield Block(lowest, offset, max(0, after - offset), start, size, lines)
+        start += size

@@ -1,0 +1,207 @@
+"""Kill -9 while tapes in files are archived, packed, forked and merged: nothing is lost, or halfway.
+
+A third of the kills are aimed at the moments that matter, a third at changes of files by number, a
+third come at any time.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from bot.tape.entries import TapeEntry
+from bot.tape.store import HEADER
+from bot.tape.stores.examine import examine
+from bot.tape.stores.file import FileTapeStore
+
+HOST = Path(__file__).with_name("kill_tape_host.py")
+ROOT = Path(__file__).parents[2]
+TAPE = "telegram:42"
+
+
+class Nursery:
+    """The process whose children work and are killed."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def life(
+        self, folder: Path, work: str, seed: int, kill: dict[str, Any]
+    ) -> list[dict[str, Any]]:
+        """Let a child live; return what it said until it was killed."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        order = {"folder": str(folder), "work": work, "seed": seed, "kill": kill}
+        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.flush()
+        heard = []
+        for line in self._process.stdout:
+            heard.append(json.loads(line))
+            if "dead" in heard[-1]:
+                assert heard[-1]["dead"], "it died of something else"
+                return heard
+        raise AssertionError("the nursery is gone")
+
+
+@contextmanager
+def nursery() -> Iterator[Nursery]:
+    with subprocess.Popen(
+        [sys.executable, str(HOST)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env={"PYTHONPATH": str(ROOT), "PATH": ""},
+    ) as process:
+        try:
+            yield Nursery(process)
+        finally:
+            process.kill()
+
+
+@dataclass
+class Account:
+    """What was acknowledged on one folder, over all lives."""
+
+    said: dict[int, str] = field(default_factory=dict)
+    sealed: list[str] = field(default_factory=list)
+    forked: dict[str, int] = field(default_factory=dict)
+    merged: set[str] = field(default_factory=set)
+
+    def hear(self, heard: list[dict[str, Any]]) -> None:
+        for event in heard:
+            fresh = {int(number): text for number, text in event.get("said", {}).items()}
+            assert not fresh.keys() & self.said.keys(), "an id was given twice"
+            self.said |= fresh
+            if "sealed" in event:
+                self.sealed.append(event["sealed"])
+            if "forked" in event:
+                self.forked[event["forked"]] = event["first"]
+            if "merged" in event:
+                self.merged.add(event["merged"])
+
+
+async def check(folder: Path, account: Account) -> None:
+    """What holds after any kill, at once and after the next start."""
+    assert [str(problem) for problem in examine(folder, "").problems] == []
+    store = FileTapeStore(folder, sync=False)
+    try:
+        if TAPE not in await store.list_tapes():
+            assert not account.said
+            return
+        found = await store.read(TAPE)
+        assert [entry async for entry in store.read_back(TAPE)] == found[::-1]
+        assert [entry.id for entry in found] == list(range(1, len(found) + 1)), "ids are not dense"
+        by_id = {entry.id: entry.payload.get("content") for entry in found}
+        assert {number: by_id.get(number) for number in account.said} == account.said
+        segments = await store.segments(TAPE)
+        heads = [entry.id for entry in found if entry.name == HEADER]
+        assert heads == [segment.first_id for segment in segments] + heads[-1:]
+        assert not set(account.sealed) - {segment.name for segment in segments}
+        check_merges(found, account.merged)
+        for child in await store.list_tapes():
+            if child != TAPE:
+                check_child(await store.read(child), found, account.forked.get(child))
+        assert not account.forked.keys() - set(await store.list_tapes())
+    finally:
+        await store.close()
+    assert [str(problem) for problem in examine(folder, "").problems] == []
+    assert not list(folder.glob("*.new"))
+    assert not list(folder.glob("*.next"))
+
+
+def check_merges(found: list[TapeEntry], acknowledged: set[str]) -> None:
+    """Each merge is there whole and in one piece, or not at all."""
+    texts = [str(entry.payload.get("content")) for entry in found]
+    assert not any(text.startswith("discarded") for text in texts)
+    starts = {text: place for place, text in enumerate(texts) if text.startswith("merged")}
+    marks = {text.rpartition(".")[0] for text in starts}
+    for mark in marks:
+        first = next(place for text, place in starts.items() if text.startswith(f"{mark}."))
+        size = int(texts[first].rpartition("/")[2])
+        assert texts[first : first + size] == [f"{mark}.{n}/{size}" for n in range(size)]
+        assert sum(text.startswith(f"{mark}.") for text in texts) == size
+    assert not acknowledged - marks
+
+
+def check_child(copied: list[TapeEntry], parent: list[TapeEntry], first: int | None) -> None:
+    """A fork that is there is whole, acknowledged or not."""
+    head, *rest = copied
+    named = head.data["parent"]
+    assert first in (None, named["first"])
+    wanted = [e for e in parent if max(named["first"], head.id + 1) <= e.id <= named["last"]]
+    assert rest == wanted
+
+
+def kills(count: int, moments: list[str], chance: random.Random) -> Iterator[dict[str, Any]]:
+    """Yield kills: at one of the moments, at a change of any file, at any time."""
+    for number in range(count):
+        if number % 3 == 0:
+            moment = moments[number // 3 % len(moments)]
+            yield {"times": chance.randint(1, 3), "moment": moment, "part": chance.random()}
+        elif number % 3 == 1:
+            after = chance.random() < 0.5
+            yield {"times": chance.randint(1, 60), "after": after, "part": chance.random()}
+        else:
+            yield {"seconds": chance.uniform(0.001, 0.25)}
+
+
+async def kill_often(folder: Path, work: str, count: int, moments: list[str]) -> None:
+    """Kill so many times, on a new folder after some; see that each moment was among them."""
+    chance = random.Random(9)
+    hit: Counter[str] = Counter()
+    account = Account()
+    with nursery() as host:
+        for number, kill in enumerate(kills(count, moments, chance)):
+            home = folder / str(number // 20)
+            if number % 20 == 0:
+                account = Account()
+            heard = await anyio.to_thread.run_sync(host.life, home, work, number, kill)
+            account.hear(heard)
+            await check(home, account)
+            hit.update(event.get("died", "late") for event in heard if "said" not in event)
+    assert set(moments[: (count + 2) // 3]) <= hit.keys(), sorted(hit)
+
+
+HUNDRED = pytest.mark.parametrize("count", [6, pytest.param(100, marks=pytest.mark.slow)])
+
+
+@HUNDRED
+async def test_kills_while_archiving_and_packing_lose_nothing(tmp_path: Path, count: int):
+    moments = [
+        "after rename live",
+        "before unlink segment",
+        "after fsync successor",
+        "after rename successor",
+        "before write packed",
+        "after fsync packed",
+        "before rename packed",
+        "after rename packed",
+        "after unlink segment",
+        "before write live",
+    ]
+    await kill_often(tmp_path, "archive", count, moments)
+
+
+@HUNDRED
+async def test_kills_while_forking_leave_whole_forks_or_none(tmp_path: Path, count: int):
+    moments = ["before rename fork", "after rename fork", "before fsync fork", "after fsync fork"]
+    await kill_often(tmp_path, "fork", count, moments)
+
+
+@HUNDRED
+async def test_kills_while_merging_leave_whole_merges_or_none(tmp_path: Path, count: int):
+    moments = ["before write live", "after write live", "before fdatasync live"]
+    await kill_often(tmp_path, "merge", count, moments)
