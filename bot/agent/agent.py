@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import tzinfo
 
-from bot.agent.context import ContextBuilder, default_context
+from bot.agent.context import ContextBuilder
+from bot.agent.views.registry import DEFAULT
 from bot.agent.workspace import Workspace
 from bot.clock import Clock
 from bot.llm.base import Model
@@ -29,8 +30,7 @@ class Agent:
         timezone_name: As it stands in the prompt.
         max_steps: Model calls a turn may make.
         context_tokens: The model's window.
-        builder_name: Name of the context builder, for ``turn.start``.
-        builder: Makes messages of entries.
+        builder: Makes the context of a session's entries.
         images: Where images are; None where there are none to show.
     """
 
@@ -42,6 +42,5 @@ class Agent:
     timezone_name: str
     max_steps: int
     context_tokens: int
-    builder_name: str = "default"
-    builder: ContextBuilder = default_context
+    builder: ContextBuilder = DEFAULT
     images: Images | None = None

@@ -7,7 +7,7 @@ from secrets import token_hex
 
 from bot.agent.requests import Requests
 from bot.errors import MemoryRefused
-from bot.llm.base import ModelReply, ToolCall
+from bot.llm.base import ModelReply, ToolCall, Usage
 from bot.memory.snapshot import MemorySnapshot
 from bot.memory.transcript import is_owner
 from bot.memory.versions import zone_at
@@ -24,10 +24,12 @@ class ToolCalls:
 
     Attributes:
         seen: Memory as it was when the model was asked.
+        spent: What tools consumed that ask a model themselves.
     """
 
     def __init__(self, session: Requests, on_tool: Callable[[str], Awaitable[None]]) -> None:
         self.seen = MemorySnapshot()
+        self.spent = Usage()
         self._session = session
         self._on_tool = on_tool
 
@@ -74,19 +76,39 @@ class ToolCalls:
     async def _run(self, turn: str, call: ToolCall) -> None:
         await self._on_tool(call.name)
         session = self._session
-        context = ToolContext(session.tape, session.zone, self.seen, may_clear=self._may_clear())
-        outcome = await session.agent.tools.answer(call, context)
+        outcome = await session.agent.tools.answer(call, self._context(turn))
         if outcome.change is not None:
             try:
                 await session.zone.edit(
                     outcome.change,
-                    lambda fresh, zone, _: [*zone, _result(turn, call, outcome, fresh)],
+                    lambda fresh, zone, _: [
+                        *outcome.notes,
+                        *zone,
+                        _result(turn, call, outcome, fresh),
+                    ],
                 )
             except MemoryRefused as error:
                 outcome = ToolOutcome(f"Not saved: {error}.", "error")
             else:
                 return
-        await session.tape.append(_result(turn, call, outcome, session.zone.read()))
+        result = _result(turn, call, outcome, session.zone.read())
+        await session.tape.append_many([*outcome.notes, result])
+
+    def _context(self, turn: str) -> ToolContext:
+        session, window = self._session, self._session.fold.window
+        return ToolContext(
+            session.tape,
+            session.zone,
+            self.seen,
+            may_clear=self._may_clear(),
+            turn=turn,
+            first=window.cut,
+            begins=next(iter(window.turn_starts()[-1:]), window.cut),
+            spend=self._spend,
+        )
+
+    def _spend(self, usage: Usage) -> None:
+        self.spent += usage
 
 
 def _result(turn: str, call: ToolCall, outcome: ToolOutcome, snapshot: MemorySnapshot) -> TapeEntry:

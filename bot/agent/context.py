@@ -65,11 +65,46 @@ def _joined(content: Any, tail: str) -> Any:
 Rendered = dict[int, ChatMessage]
 """Messages of one tape as they were rendered before, by entry id."""
 
-ContextBuilder = Callable[[WindowFold, Rendered], list[ChatMessage]]
-"""Turns a window into model messages; keeps what it may need again, and nobody changes."""
+Render = Callable[[WindowFold, Rendered, Sequence[TapeEntry]], list[ChatMessage]]
+"""Turns a window into model messages, given the anchors in view where the builder wants them.
+
+It keeps in ``Rendered`` what it may need again, and nobody changes.
+"""
+
+Results = dict[tuple[int, str], TapeEntry]
+"""Tool results by the entry and the id of their call."""
 
 
-def default_context(window: WindowFold, rendered: Rendered | None = None) -> list[ChatMessage]:
+@dataclass(frozen=True, slots=True)
+class ContextBuilder:
+    """A way to make a model's context of a session.
+
+    Between two cuts of the window its history only grows at the end; what it has beside that is in
+    the system prompt, or in the tail.
+
+    Attributes:
+        name: In the settings, and in ``turn.start``.
+        render: Makes the history.
+        anchors: The history holds the anchors in view, the last boundary's first; so the system
+            prompt does not tell of that one.
+        recalls: The tail holds what the tape and the notes say on the newest message.
+        summaries: The system prompt holds the summaries of what was consolidated.
+        share: The view and what may stay unconsolidated are so many times smaller than usual.
+    """
+
+    name: str
+    render: Render
+    anchors: bool = False
+    recalls: bool = False
+    summaries: bool = False
+    share: int = 1
+
+
+def default_context(
+    window: WindowFold,
+    rendered: Rendered | None = None,
+    _: Sequence[TapeEntry] = (),
+) -> list[ChatMessage]:
     """Render a window's entries, in view order."""
     known = {} if rendered is None else rendered
     spoken = window.spoken()
@@ -79,16 +114,25 @@ def default_context(window: WindowFold, rendered: Rendered | None = None) -> lis
         if entry.kind == "message":
             if entry.id not in known:
                 known[entry.id] = _render_message(entry)
-            if messages and messages[-1]["role"] == "tool" and known[entry.id]["role"] == "user":
-                messages.append({"role": "assistant", "content": _UNANSWERED})
-            messages.append(known[entry.id])
+            add_message(messages, known[entry.id])
         elif entry.kind == "tool_call":
-            messages += _render_call(entry, results)
-    if len(known) > 2 * len(spoken) + 16:
-        in_view = {entry.id for entry in spoken}
-        for entry_id in known.keys() - in_view:
-            del known[entry_id]
+            messages += render_call(entry, results)
+    forget(known, spoken)
     return messages
+
+
+def add_message(messages: list[ChatMessage], shown: ChatMessage) -> None:
+    """Append a message; between a tool's result and a user stands the assistant."""
+    if messages and messages[-1]["role"] == "tool" and shown["role"] == "user":
+        messages.append({"role": "assistant", "content": _UNANSWERED})
+    messages.append(shown)
+
+
+def forget(rendered: Rendered, spoken: Sequence[TapeEntry]) -> None:
+    """Drop what is no longer in view, once that is most of it."""
+    if len(rendered) > 2 * len(spoken) + 16:
+        for entry_id in rendered.keys() - {entry.id for entry in spoken}:
+            del rendered[entry_id]
 
 
 def records_tail(fold: SessionFold, timezone: tzinfo, extra: Sequence[str] = ()) -> str:
@@ -124,10 +168,10 @@ def _saves(fold: SessionFold, timezone: tzinfo) -> list[str]:
     return parts
 
 
-def _paired(entries: Sequence[TapeEntry]) -> dict[tuple[int, str], TapeEntry]:
+def _paired(entries: Sequence[TapeEntry]) -> Results:
     """Return results by the entry and the id of their call: the newest call of that id before."""
     asked: dict[str, int] = {}
-    results: dict[tuple[int, str], TapeEntry] = {}
+    results: Results = {}
     for entry in entries:
         if entry.kind == "tool_call":
             for call in entry.calls:
@@ -148,7 +192,8 @@ def _render_message(entry: TapeEntry) -> ChatMessage:
     return {"role": "user", "content": clean(text)}
 
 
-def _render_call(entry: TapeEntry, results: dict[tuple[int, str], TapeEntry]) -> list[ChatMessage]:
+def render_call(entry: TapeEntry, results: Results) -> list[ChatMessage]:
+    """Render calls and their results; those that have none were interrupted."""
     calls = entry.calls
     message: ChatMessage = {
         "role": "assistant",

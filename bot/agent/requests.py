@@ -10,10 +10,12 @@ from bot.agent.agent import Agent
 from bot.agent.context import Rendered, View, records_tail
 from bot.agent.images import TakenImages
 from bot.agent.prompt import PromptInputs, system_prompt
+from bot.agent.views.exact import ViewAnchors
+from bot.agent.views.recalled import Recalled
+from bot.agent.views.summaries import Summaries
 from bot.agent.vision import with_images
 from bot.llm.base import ChatMessage, ModelRequest
 from bot.memory.fold import SessionFold
-from bot.memory.recall import recall
 from bot.memory.zone import MemoryZone
 from bot.tape.entries import TapeEntry, system
 from bot.tape.service import TapeService
@@ -36,7 +38,7 @@ class Built:
     at: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Requests:
     """Makes requests of one session's state.
 
@@ -46,7 +48,11 @@ class Requests:
         fold: Its state.
         zone: Its memory.
         images: What the model takes of the images in view.
+        task: They are for a sub-task, not for a conversation.
         rendered: Messages as they were rendered before.
+        recalled: What was recalled for the newest message.
+        anchors: Of the view.
+        summaries: Of what lies before it.
     """
 
     agent: Agent
@@ -54,7 +60,16 @@ class Requests:
     fold: SessionFold
     zone: MemoryZone
     images: TakenImages
+    task: bool = False
     rendered: Rendered = field(default_factory=dict)
+    recalled: Recalled = field(default_factory=Recalled)
+    anchors: ViewAnchors = field(init=False)
+    summaries: Summaries = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Make what reads the tape for the view."""
+        self.anchors = ViewAnchors(self.tape, self.fold)
+        self.summaries = Summaries(self.tape, self.fold)
 
     async def build(self, *, closing: bool, notes: Sequence[str] = ()) -> Built:
         """Return the next request; its system prompt is on the tape before it is sent.
@@ -67,8 +82,10 @@ class Requests:
         if changed := self.prompt_entry(prompt):
             await self.tape.append_many(changed)
         offered = self.agent.tools.specs if self.agent.model.profile.tools else []
-        extra = (*await self._passages(), *notes, *([_CLOSING] if closing else []))
-        history = await self._seen(self.agent.builder(self.fold.window, self.rendered))
+        extra = (*await self._passages(prompt), *notes, *([_CLOSING] if closing else []))
+        builder = self.agent.builder
+        anchors = await self.anchors.read() if builder.anchors else ()
+        history = await self._seen(builder.render(self.fold.window, self.rendered, anchors))
         tail = records_tail(self.fold, self.agent.timezone, extra)
         request = ModelRequest(
             messages=View(prompt, tuple(history), tail).messages(),
@@ -80,15 +97,18 @@ class Requests:
     async def system_prompt(self) -> str:
         """Return the system prompt as it is now."""
         agent = self.agent
+        builder = agent.builder
         return system_prompt(
             PromptInputs(
                 today=agent.clock.now().astimezone(agent.timezone).date(),
                 timezone=agent.timezone,
                 timezone_name=agent.timezone_name,
                 memory=self.fold.frozen,
-                boundary=self.fold.boundary,
+                boundary=None if builder.anchors else self.fold.boundary,
                 workspace=await agent.workspace.text(),
                 profile=agent.model.profile,
+                summaries=await self.summaries.read() if builder.summaries else (),
+                task=self.task,
             )
         )
 
@@ -106,23 +126,12 @@ class Requests:
             history, spoken, self.rendered, profile=profile, images=self.images.get
         )
 
-    async def _passages(self) -> list[str]:
-        """Recall facts beside the question for a model that will not look them up itself."""
-        if not self.agent.model.profile.small:
+    async def _passages(self, prompt: str) -> list[str]:
+        """Recall what fits the newest message; a small model would not look it up itself."""
+        agent = self.agent
+        if not (agent.builder.recalls or agent.model.profile.small):
             return []
-        newest = [e for e in self.fold.window.spoken() if e.payload.get("role") == "user"]
-        found = await recall(
-            self.tape,
-            self.zone.read(),
-            str(newest[-1].payload.get("content", "")) if newest else None,
-            days=3_650,
-            now=self.agent.clock.now(),
-            timezone=self.agent.timezone,
-            limit=5,
-        )
-        asked = newest[-1].id if newest else 0
-        lines = [passage.render() for passage in found if passage.entry != asked]
-        return ["From the tape and memory:\n" + "\n".join(lines)] if lines else []
+        return await self.recalled.read(self.tape, self.fold, self.zone, agent.clock, prompt)
 
 
 def digest_of(prompt: str) -> str:

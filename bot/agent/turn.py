@@ -99,7 +99,7 @@ class Turn:
             "turn": self.id,
             "inbound": self.inbound,
             "joined": list(joined),
-            "builder": self._agent.builder_name,
+            "builder": self._agent.builder.name,
             "bounds": [self._fold.window.max_messages, self._fold.window.max_tokens],
             "prefix": digest_of(prompt),
         }
@@ -335,7 +335,7 @@ class Turn:
             "answered": True,
             "inbound": self.inbound,
             "reply_to": self.inbound[-1] if self.inbound else None,
-            "usage": self._usage.as_json(),
+            "usage": (self._usage + self._calls.spent).as_json(),
             "prompt_tokens": self._prompt_tokens,
             "ms": elapsed,
             "steps": self._steps,

@@ -5,15 +5,19 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import anyio
 
 from bot.access.door import Door, open_door
 from bot.agent.agent import Agent
+from bot.agent.subtask import subtask_tools
+from bot.agent.views.registry import context_builder
 from bot.agent.workspace import Workspace
+from bot.app.tapes import build_tape_store
 from bot.bus import Address, Answer
 from bot.bus.local import LocalBus
 from bot.clock import Clock, SystemClock
@@ -32,10 +36,11 @@ from bot.media.reading import MAX_CHARACTERS
 from bot.sessions.services import SessionServices
 from bot.sessions.supervisor import Supervisor
 from bot.settings import Settings
-from bot.tape.stores.file import FileTapeStore
+from bot.tape.store import TapeStore
 from bot.tools.memory import MEMORY_TOOLS
-from bot.tools.registry import ToolRegistry
+from bot.tools.registry import Tool, ToolRegistry
 from bot.tools.skills import skill_tool
+from bot.tools.tape import TAPE_TOOLS
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +62,7 @@ class App:
 
     settings: Settings
     bus: LocalBus
-    store: FileTapeStore
+    store: TapeStore
     model: Model
     services: SessionServices
     supervisor: Supervisor
@@ -76,13 +81,7 @@ async def open_app(settings: Settings, *, clock: Clock | None = None) -> AsyncIt
     clock = clock or SystemClock()
     home = _home(settings)
     durable = settings.tape_sync == "always"
-    store = FileTapeStore(
-        home / "tapes",
-        workspace=settings.workspace_id or "",
-        sync=durable,
-        open_tapes=settings.open_tapes,
-        clock=clock,
-    )
+    store = build_tape_store(settings, clock=clock)
     try:
         bus = LocalBus(
             home / "bus", session_limit=settings.session_limit, sync=durable, clock=clock
@@ -169,38 +168,48 @@ def _services(
     *,
     clock: Clock,
     bus: LocalBus,
-    store: FileTapeStore,
+    store: TapeStore,
     model: Model,
     door: Door,
     blobs: BlobStore,
 ) -> SessionServices:
     workspace = Workspace(settings.workspace_folder, clock)
     window = settings.context_tokens or model.profile.context_tokens
+    builder = context_builder(settings.context_builder)
     agent = Agent(
         model=model,
-        tools=ToolRegistry([*MEMORY_TOOLS, skill_tool(workspace.skill)]),
+        tools=ToolRegistry(),
         workspace=workspace,
         clock=clock,
         timezone=ZoneInfo(settings.timezone),
         timezone_name=settings.timezone,
         max_steps=settings.max_steps,
         context_tokens=window,
+        builder=builder,
         images=blobs.get,
     )
+    tools: list[Tool[Any]] = [
+        *MEMORY_TOOLS,
+        *TAPE_TOOLS,
+        skill_tool(workspace.skill),
+        *subtask_tools(agent),
+    ]
+    # What is not in view must be in a summary, so both shrink together.
+    messages = -(-settings.memory_window // builder.share)
     return SessionServices(
         bus=bus,
         store=store,
-        agent=agent,
+        agent=replace(agent, tools=ToolRegistry(tools)),
         commands=builtin_commands([pair_command(door)]),
         policy=Policy(
-            window=settings.memory_window,
-            tokens=settings.memory_tokens or window // 2,
+            window=messages,
+            tokens=(settings.memory_tokens or window // 2) // builder.share,
             prompt_tokens=window * 3 // 5,
         ),
         exports=settings.home / "exports",
         retention_days=settings.retention_days,
-        view_messages=settings.memory_window * 2,
-        view_tokens=settings.view_tokens or window * 3 // 4,
+        view_messages=messages * 2,
+        view_tokens=(settings.view_tokens or window * 3 // 4) // builder.share,
         portion_tokens=window // 3,
         archive_timeout=settings.archive_timeout,
         idle_seconds=settings.idle_seconds,

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import logging
 import signal
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
 
 import anyio
 
@@ -15,6 +18,9 @@ from bot.errors import ChannelRefused, ModelError
 from bot.ids import new_id
 from bot.llm.retry import Warmable
 from bot.settings import Settings
+from bot.tape.search import SearchQuery
+from bot.tape.store import TapeStore
+from bot.tape.wire import hit_record
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +42,9 @@ async def serve(settings: Settings) -> None:
         channels = build_channels(app, announce)
         platforms = [channel for channel in channels if channel.name != _CONSOLE.channel]
         tasks.start_soon(app.supervisor.run)
-        await tasks.start(serve_control, settings.home, {"pair": app.door.handle})
+        tasks.start_soon(app.store.run)
+        handlers = {"pair": app.door.handle, "search": partial(_search, app.store)}
+        await tasks.start(serve_control, settings.home, handlers)
         if isinstance(app.model, Warmable):
             tasks.start_soon(_warm, app.model)
         for name in sorted({channel.name.partition("-")[0] for channel in platforms}):
@@ -54,6 +62,17 @@ async def serve(settings: Settings) -> None:
         tasks.cancel_scope.cancel()
     if refused is not None:
         raise refused
+
+
+async def _search(store: TapeStore, request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Answer ``tapebot tape search``."""
+    tapes, limit = request.get("tapes"), request.get("limit")
+    query = SearchQuery(
+        str(request.get("words", "")),
+        tapes=tuple(map(str, tapes)) if isinstance(tapes, list) else None,
+        limit=limit if type(limit) is int else 10,
+    )
+    return {"ok": True, "hits": [hit_record(hit) for hit in await store.search(query)]}
 
 
 def _announcer(app: App) -> Announce:

@@ -9,7 +9,10 @@ from zoneinfo import ZoneInfo
 
 import anyio
 
-from bot.agent.context import View, default_context, records_tail
+from bot.agent.context import View, records_tail
+from bot.agent.views.exact import in_view
+from bot.agent.views.registry import context_builder
+from bot.app.tapes import build_tape_store
 from bot.errors import TapeNotFound
 from bot.llm.base import ChatMessage
 from bot.memory.fold import SessionFold
@@ -17,7 +20,6 @@ from bot.memory.transcript import local_time, speaker
 from bot.memory.window import LOOP_STEP, TURN_END, TURN_START, WindowFold
 from bot.settings import Settings
 from bot.tape.entries import TapeEntry
-from bot.tape.stores.file import FileTapeStore
 
 _WIDTH = 2_000
 _TOLD = frozenset(
@@ -38,7 +40,7 @@ def list_tapes(settings: Settings) -> int:
     """Print the sessions with the number of their entries."""
 
     async def run() -> None:
-        store = _store(settings)
+        store = build_tape_store(settings, read_only=True)
         for name in await store.list_tapes():
             print(f"{name}\t{await store.version(name)} entries")
         await store.close()
@@ -81,7 +83,7 @@ def show_turn(settings: Settings, session: str, turn: str) -> int:
 
 def _read(settings: Settings, session: str) -> list[TapeEntry]:
     async def run() -> list[TapeEntry]:
-        store = _store(settings)
+        store = build_tape_store(settings, read_only=True)
         try:
             return await store.read(session)
         finally:
@@ -145,17 +147,20 @@ def _seen(entries: list[TapeEntry], turn: str, timezone: ZoneInfo) -> list[str]:
     if not asked:
         raise TapeNotFound(f"there is no turn {turn} with a model's answer on this tape")
     fold = SessionFold(WindowFold(1 << 31, 1 << 62))
-    prompt = ""
-    for entry in entries:
-        if entry.id > asked[-1]["at"]:
-            break
+    prompt, builder = "", "default"
+    seen = [entry for entry in entries if entry.id <= asked[-1]["at"]]
+    for entry in seen:
         if entry.name == TURN_START and "bounds" in entry.data:
             fold.window.max_messages, fold.window.max_tokens = entry.data["bounds"]
+        if entry.name == TURN_START and entry.data.get("turn") == turn:
+            builder = str(entry.data.get("builder"))
         fold.apply(entry)
         if entry.kind == "system":
             prompt = str(entry.payload.get("content"))
     tail = records_tail(fold, timezone, asked[-1].get("extra", []))
-    messages = View(prompt, tuple(default_context(fold.window)), tail).messages()
+    render = context_builder(builder).render
+    history = render(fold.window, {}, in_view(fold, seen))
+    messages = View(prompt, tuple(history), tail).messages()
     return [f"--- {m['role']}\n{_said(m)}" for m in messages]
 
 
@@ -165,9 +170,3 @@ def _said(shown: ChatMessage) -> str:
         for c in shown.get("tool_calls", [])
     ]
     return "\n".join([*([shown["content"]] if shown["content"] else []), *calls])
-
-
-def _store(settings: Settings) -> FileTapeStore:
-    return FileTapeStore(
-        settings.home / "tapes", workspace=settings.workspace_id or "", read_only=True
-    )

@@ -9,6 +9,7 @@ from bot.commands.memory import MEMORY
 from bot.commands.registry import Command, CommandRegistry
 from bot.commands.start import START
 from bot.commands.status import STATUS
+from bot.commands.tape import TAPE
 
 NEW = Command(
     "new",
@@ -23,4 +24,4 @@ STOP = Command("stop", "stop what I am doing", (), run=None)
 
 def builtin_commands(more: Iterable[Command] = ()) -> CommandRegistry:
     """Return the registry, with what the program adds."""
-    return CommandRegistry([NEW, STOP, MEMORY, STATUS, HELP, START, *more])
+    return CommandRegistry([NEW, STOP, MEMORY, TAPE, STATUS, HELP, START, *more])

@@ -18,6 +18,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from bot.agent.views.registry import builder_names
 from bot.errors import SettingsError
 from bot.settings.values import (
     BotToken,
@@ -100,6 +101,10 @@ class Settings(BaseSettings):
     view_tokens: int | None = Field(
         None, ge=256, description="Tokens of a turn's prompt; unset: three quarters of the window."
     )
+    context_builder: str = Field(
+        "default",
+        description="How the context is made: default, exact, with-recall or summary-first.",
+    )
     archive_timeout: float = Field(
         60, gt=0, le=3600, description="Seconds that /new may take before it gives up."
     )
@@ -154,6 +159,20 @@ class Settings(BaseSettings):
     tape_sync: Literal["always", "os"] = Field(
         "always", description="Wait for the disk at each write (always), or leave it to the system."
     )
+    tape_store: str = Field(
+        "file",
+        description='Where tapes are: "file", "memory", a tape server\'s address, or a store\'s name.',
+    )
+    tape_store_token: SecretStr | None = Field(None, description="Token for that tape server.")
+    tape_server_listen: Annotated[str, AfterValidator(host_and_port)] = Field(
+        "127.0.0.1:8383", description="Where tapebot tape-server listens on this machine."
+    )
+    tape_server_tokens: Annotated[Path, AfterValidator(absolute)] | None = Field(
+        None, description="File of the tape server's tokens; unset: tape-tokens.json in home."
+    )
+    tape_server_max_mb: int = Field(
+        8, ge=1, le=256, description="Megabytes of the largest request that it takes."
+    )
     session_limit: int = Field(
         100, ge=1, le=100_000, description="Messages that may wait in one session."
     )
@@ -185,6 +204,13 @@ class Settings(BaseSettings):
         if isinstance(value, str):
             return tuple(part for part in map(str.strip, value.split(",")) if part)
         return value
+
+    @field_validator("context_builder")
+    @classmethod
+    def _installed(cls, name: str) -> str:
+        if name not in (known := builder_names()):
+            raise ValueError(" or ".join(known))
+        return name
 
     @field_validator("telegram_token")
     @classmethod
@@ -238,7 +264,7 @@ class Settings(BaseSettings):
 
     def secrets(self) -> tuple[str, ...]:
         """Return the values that must never be shown, those of the environment included."""
-        set_here = [self.model_api_key, self.discord_token]
+        set_here = [self.model_api_key, self.discord_token, self.tape_store_token]
         set_here += [one.token for one in self.telegram_token]
         own = [secret.get_secret_value() for secret in set_here if secret is not None]
         names = (name for name in os.environ if _SECRET_NAME.search(name.upper()))

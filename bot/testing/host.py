@@ -13,6 +13,9 @@ import anyio
 from anyio.abc import TaskGroup
 
 from bot.agent.agent import Agent, Images
+from bot.agent.context import ContextBuilder
+from bot.agent.subtask import subtask_tools
+from bot.agent.views.registry import DEFAULT
 from bot.agent.workspace import Workspace
 from bot.bus.local import LocalBus
 from bot.clock import Clock
@@ -30,6 +33,7 @@ from bot.testing.manual_clock import ManualClock
 from bot.tools.memory import MEMORY_TOOLS
 from bot.tools.registry import Tool, ToolRegistry
 from bot.tools.skills import skill_tool
+from bot.tools.tape import TAPE_TOOLS
 
 POLL = 0.002
 """Seconds between two looks at what has no event of its own, such as a tape on disk."""
@@ -126,6 +130,7 @@ async def session_host(
     tools: Sequence[Tool[Any]] = (),
     commands: CommandRegistry | None = None,
     images: Images | None = None,
+    builder: ContextBuilder = DEFAULT,
 ) -> AsyncIterator[Host]:
     """Run tapes, bus and sessions with this model; opened again on a folder it goes on there.
 
@@ -139,11 +144,13 @@ async def session_host(
         tools: Tools beside the program's own.
         commands: By default the program's own.
         images: Where images are.
+        builder: Makes the context.
     """
     clock, bounds = clock or ManualClock(), bounds or Bounds()
     store = FileTapeStore(folder / "tapes", sync=False, clock=clock)
     bus = LocalBus(folder / "bus", session_limit=bounds.session_limit, sync=False, clock=clock)
-    agent = replace(_agent(folder, model, clock, bounds, tools), images=images)
+    agent = _agent(folder, model, clock, bounds, tools)
+    agent = replace(agent, images=images, builder=builder)
     services = SessionServices(
         bus=bus,
         store=store,
@@ -164,6 +171,7 @@ async def session_host(
     try:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(supervisor.run)
+            tasks.start_soon(store.run)
             tasks.start_soon(channel.run)
             try:
                 yield Host(bus, store, services, supervisor, clock, channel, tasks)
@@ -184,9 +192,9 @@ def _agent(
     folder: Path, model: Model, clock: Clock, bounds: Bounds, tools: Sequence[Tool[Any]]
 ) -> Agent:
     workspace = Workspace(folder / "workspace", clock)
-    return Agent(
+    agent = Agent(
         model=model,
-        tools=ToolRegistry([*MEMORY_TOOLS, skill_tool(workspace.skill), *tools]),
+        tools=ToolRegistry(),
         workspace=workspace,
         clock=clock,
         timezone=ZoneInfo(bounds.timezone),
@@ -194,3 +202,10 @@ def _agent(
         max_steps=bounds.max_steps,
         context_tokens=bounds.context_tokens,
     )
+    own: list[Tool[Any]] = [
+        *MEMORY_TOOLS,
+        *TAPE_TOOLS,
+        skill_tool(workspace.skill),
+        *subtask_tools(agent),
+    ]
+    return replace(agent, tools=ToolRegistry([*own, *tools]))

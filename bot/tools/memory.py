@@ -119,6 +119,14 @@ def describe(snapshot: MemorySnapshot) -> str:
     return "\n\n".join(parts)
 
 
+RECALL = Tool(
+    "memory.recall",
+    "Search what was said before, memory, notes and history; passages come with date, speaker "
+    "and entry id.",
+    RecallArguments,
+    _recall,
+)
+
 MEMORY_TOOLS = (
     Tool(
         "memory.save",
@@ -127,13 +135,7 @@ MEMORY_TOOLS = (
         _save,
     ),
     Tool("memory.daily", "Append to the daily notes.", DailyArguments, _daily),
-    Tool(
-        "memory.recall",
-        "Search what was said before, memory, notes and history; passages come with date, speaker "
-        "and entry id.",
-        RecallArguments,
-        _recall,
-    ),
+    RECALL,
     Tool("memory.show", "Show all of the current memory.", NoArguments, _show),
     Tool(
         "memory.clear",

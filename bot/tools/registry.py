@@ -1,21 +1,22 @@
 """The tool registry: names, argument models, and how a call is answered.
 
-A tool that changes memory returns the change; whoever runs it writes the change and the tool's
-result to the tape in one append, so that neither a kill nor a retry can make it happen twice.
+A tool that changes memory, or the tape, returns what is to be written; whoever runs it writes that and
+the tool's result in one append, so that neither a kill nor a retry can make it happen twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from bot.errors import TapebotError
-from bot.llm.base import ToolCall, ToolSpec
+from bot.llm.base import ToolCall, ToolSpec, Usage
 from bot.memory.snapshot import MemorySnapshot
 from bot.memory.zone import Edit, MemoryZone
+from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 
 MAX_RESULT = 20_000
@@ -32,12 +33,20 @@ class ToolContext:
         seen: Memory as the model saw it when it made the call.
         may_clear: Those who are answered may take from everybody here: it is their own chat, or they
             own the bot.
+        turn: The running turn's id.
+        first: Id of the first entry in view.
+        begins: Id of the entry at which the running turn begins.
+        spend: Told what the tool's own model calls consume.
     """
 
     tape: TapeService
     zone: MemoryZone
     seen: MemorySnapshot
     may_clear: bool = True
+    turn: str = ""
+    first: int = 1
+    begins: int = 1
+    spend: Callable[[Usage], None] = lambda _: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +57,13 @@ class ToolOutcome:
         content: The text for the model; made from the new snapshot where there is a change.
         status: ``ok`` or ``error``.
         change: An edit of the memory zone, to be written together with the result.
+        notes: Entries, to be written together with the result.
     """
 
     content: str | Callable[[MemorySnapshot], str]
     status: str = "ok"
     change: Edit | None = None
+    notes: Sequence[TapeEntry] = ()
 
     def text(self, snapshot: MemorySnapshot) -> str:
         """Return the content, cut to what is kept."""

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
+from remote_backend import remote_opener
 
 from bot.tape.store import TapeStore
 from bot.tape.stores.file import FileTapeStore
@@ -23,8 +24,16 @@ def _file(folder: Path) -> Opener:
     return lambda: FileTapeStore(folder / "tapes", sync=False)
 
 
+def _remote(folder: Path) -> Opener:
+    return remote_opener()
+
+
 # Each takes a folder of its own and gives what opens the store, over the same tapes every time.
-BACKENDS: dict[str, Callable[[Path], Opener]] = {"memory": _memory, "file": _file}
+BACKENDS: dict[str, Callable[[Path], Opener]] = {
+    "memory": _memory,
+    "file": _file,
+    "remote": _remote,
+}
 
 
 class Backend:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from collections import Counter
@@ -53,8 +54,11 @@ async def read_tape(home: Path, session: str) -> list[TapeEntry]:
 
 def check_lines(home: Path) -> None:
     """No line is torn but one that stands at the very end, or that a repair closed."""
-    for path in (home / "tapes").glob("*.jsonl"):
-        *whole, _ = path.read_bytes().split(b"\n")
+    for path in (home / "tapes").glob("*.jsonl*"):
+        if path.suffix not in (".jsonl", ".gz"):
+            continue
+        data = path.read_bytes()
+        *whole, _ = (gzip.decompress(data) if path.suffix == ".gz" else data).split(b"\n")
         for raw in whole:
             assert raw.endswith(b"\x18") or json.loads(raw), path.name
 

@@ -9,9 +9,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import anyio
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from bot.agent.views.registry import context_builder
 from bot.errors import TransientModelError
 from bot.llm.base import ChatMessage, ModelRequest
 from bot.memory.window import TURN_END
@@ -107,12 +109,15 @@ def stable(request: ModelRequest) -> list[str]:
     return [json.dumps(one) for one in kept]
 
 
-@given(st.lists(ACTIONS, min_size=2, max_size=8))
-@settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-def test_between_consolidations_each_prompt_begins_with_the_one_before(actions):
+@pytest.mark.parametrize("name", ["default", "exact", "with-recall", "summary-first"])
+@given(actions=st.lists(ACTIONS, min_size=2, max_size=8))
+@settings(max_examples=20, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+def test_between_consolidations_each_prompt_begins_with_the_one_before(name, actions):
+    builder = context_builder(name)
+
     async def run(folder: Path) -> None:
         player = Player()
-        async with session_host(folder, player.model) as host:
+        async with session_host(folder, player.model, builder=builder) as host:
             for action in actions:
                 await player.play(host, action)
         requests = player.model.requests
@@ -124,10 +129,12 @@ def test_between_consolidations_each_prompt_begins_with_the_one_before(actions):
         anyio.run(run, Path(folder))
 
 
-async def test_a_restart_leaves_the_prompt_as_it_was(tmp_path):
+@pytest.mark.parametrize("name", ["default", "exact", "with-recall", "summary-first"])
+async def test_a_restart_leaves_the_prompt_as_it_was(tmp_path, name):
     model = ScriptedModel(lambda _: says("ok"))
+    builder = context_builder(name)
     for number in range(4):
-        async with session_host(tmp_path, model) as host:
+        async with session_host(tmp_path, model, builder=builder) as host:
             sent = await host.channel.send(f"/memory add fact {number}", message_id=f"c{number}")
             await host.channel.answer_to(sent)
             said = await host.channel.send(f"message {number}", message_id=f"s{number}")

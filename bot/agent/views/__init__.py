@@ -1,0 +1,1 @@
+"""Ways to make a model's context of a tape."""

@@ -1,0 +1,132 @@
+"""The context as the tape has it: each entry is one message, without anything around it. Pure.
+
+Rule 1: an anchor is an assistant message that names it and its state; the last boundary's stands first.
+Rule 2: a message is its role and its words. What came with it (a quote, files) stands behind them.
+Rule 3: a result answers the call that it names; one that names none of those that wait answers the
+    first of them.
+Rule 4: an anchor stands before the next thing that is said or called, never at the end: no provider
+    answers an answer, and none lets anything stand between calls and their results.
+Rule 5: as everywhere, calls have their results, and no text can pass for a block of the prompt.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+from bot.agent.context import Rendered, Results, add_message, forget, render_call
+from bot.llm.base import ChatMessage
+from bot.memory.attachments import describe
+from bot.memory.escaping import clean, escape_tags
+from bot.memory.fold import SessionFold
+from bot.memory.transcript import quoted, said
+from bot.memory.window import WindowFold
+from bot.tape.entries import TapeEntry
+from bot.tape.service import TapeService
+
+_CHUNK = 2_000
+
+
+def exact_context(
+    window: WindowFold, rendered: Rendered, anchors: Sequence[TapeEntry]
+) -> list[ChatMessage]:
+    """Render a window's entries with the anchors among them.
+
+    Args:
+        window: What is in view.
+        rendered: Messages that were rendered before.
+        anchors: Of the view: the last boundary, and the others by id.
+    """
+    spoken = window.spoken()
+    results = _by_position(spoken)
+    waiting = deque(one for one in anchors if not one.is_boundary)
+    held = [_anchor(one) for one in anchors if one.is_boundary]
+    messages: list[ChatMessage] = []
+    for place in window.entries:
+        while waiting and waiting[0].id < place.id:
+            held.append(_anchor(waiting.popleft()))
+        for entry in window.spoken([place]):
+            if entry.kind == "tool_result":
+                continue
+            messages += held
+            held = []
+            if entry.kind == "message":
+                if entry.id not in rendered:
+                    rendered[entry.id] = _message(entry)
+                add_message(messages, rendered[entry.id])
+            else:
+                messages += _calls(entry, results)
+    forget(rendered, spoken)
+    return messages
+
+
+def in_view(fold: SessionFold, anchors: Iterable[TapeEntry]) -> list[TapeEntry]:
+    """Return the last boundary, and of these anchors those that stand in the view, by id."""
+    begins = [fold.boundary] if fold.boundary is not None else []
+    return begins + [
+        one
+        for one in anchors
+        if one.kind == "anchor" and one.id >= fold.window.cut and not one.is_boundary
+    ]
+
+
+class ViewAnchors:
+    """Reads the anchors of a session's view, each once.
+
+    Args:
+        tape: The session's.
+        fold: Its state.
+    """
+
+    def __init__(self, tape: TapeService, fold: SessionFold) -> None:
+        self._tape = tape
+        self._fold = fold
+        self._read = 0
+        self._found: list[TapeEntry] = []
+
+    async def read(self) -> list[TapeEntry]:
+        """Return the anchors in view; costs what is new since the last time."""
+        first, last = max(self._read + 1, self._fold.window.cut), self._fold.version
+        while first <= last:
+            through = min(last, first + _CHUNK - 1)
+            entries = await self._tape.read_entries(first, through)
+            self._found += (entry for entry in entries if entry.kind == "anchor")
+            self._read, first = through, through + 1
+        self._found = [one for one in self._found if one.id >= self._fold.window.cut]
+        return in_view(self._fold, self._found)
+
+
+def _anchor(entry: TapeEntry) -> ChatMessage:
+    state = escape_tags(clean(json.dumps(entry.data, ensure_ascii=False)))
+    name = escape_tags(clean(str(entry.name)))
+    return {"role": "assistant", "content": f"[Anchor created: {name}]: {state}"}
+
+
+def _message(entry: TapeEntry) -> ChatMessage:
+    content = clean(said(entry))
+    if entry.payload.get("role") != "user":
+        return {"role": "assistant", "content": content}
+    text = f"{escape_tags(content)}{quoted(entry)}{describe(entry.meta)}"
+    return {"role": "user", "content": clean(text)}
+
+
+def _calls(entry: TapeEntry, results: Results) -> list[ChatMessage]:
+    rendered = render_call(entry, results)
+    return [
+        {**message, "content": ""} if "tool_calls" in message else message for message in rendered
+    ]
+
+
+def _by_position(spoken: Sequence[TapeEntry]) -> Results:
+    """Return results by the entry and the id of their call."""
+    results: Results = {}
+    pending: list[tuple[int, str]] = []
+    for entry in spoken:
+        if entry.kind == "tool_call":
+            pending = [(entry.id, str(call.get("id"))) for call in entry.calls]
+        elif entry.kind == "tool_result" and pending:
+            named = str(entry.payload.get("call_id"))
+            place = next((at for at, one in enumerate(pending) if one[1] == named), 0)
+            results.setdefault(pending.pop(place), entry)
+    return results

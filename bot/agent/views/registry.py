@@ -1,0 +1,51 @@
+"""Context builders by name: tapebot's own, and those of installed packages."""
+
+from __future__ import annotations
+
+from importlib.metadata import entry_points
+
+from bot.agent.context import ContextBuilder, default_context
+from bot.agent.views.exact import exact_context
+from bot.errors import SettingsError
+
+ENTRY_POINTS = "tapebot.context_builders"
+"""Packages name their ``ContextBuilder`` objects in this group."""
+
+DEFAULT = ContextBuilder("default", default_context)
+
+_OWN = {
+    one.name: one
+    for one in (
+        DEFAULT,
+        ContextBuilder("exact", exact_context, anchors=True),
+        ContextBuilder("with-recall", default_context, recalls=True),
+        ContextBuilder("summary-first", default_context, summaries=True, share=4),
+    )
+}
+
+
+def builder_names() -> list[str]:
+    """Return the names of all builders, tapebot's own first."""
+    others = entry_points(group=ENTRY_POINTS).names
+    return [*_OWN, *sorted(others - _OWN.keys())]
+
+
+def context_builder(name: str) -> ContextBuilder:
+    """Return the builder of this name.
+
+    Raises:
+        SettingsError: There is none, or its package cannot be used.
+    """
+    if name in _OWN:
+        return _OWN[name]
+    others = entry_points(group=ENTRY_POINTS)
+    if name not in others.names:
+        known = ", ".join(builder_names())
+        raise SettingsError(f"there is no context builder {name!r}; installed are {known}")
+    try:
+        builder = others[name].load()
+    except (ImportError, AttributeError) as error:
+        raise SettingsError(f"context builder {name!r} cannot be loaded: {error}") from error
+    if not isinstance(builder, ContextBuilder) or builder.name != name:
+        raise SettingsError(f"{others[name].value} is no ContextBuilder named {name!r}")
+    return builder

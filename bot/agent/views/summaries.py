@@ -1,0 +1,63 @@
+"""Summaries of what lies before the view: the newest history entries of this phase."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+
+from bot.llm.base import estimate_tokens
+from bot.memory.fold import SessionFold
+from bot.memory.snapshot import HISTORY
+from bot.tape.entries import SESSION_NEW, SESSION_START
+from bot.tape.service import TapeService
+
+MOST_SUMMARIES = 5
+MOST_TOKENS = 1_500
+
+_SCANNED = 5_000
+"""Entries before the last consolidation among which they are looked for."""
+
+_BEGIN = frozenset({SESSION_START, SESSION_NEW})
+
+
+class Summaries:
+    """Finds the history entries that a prompt shows.
+
+    They are the same until the next consolidation or boundary, after a restart too, so that the
+    prompt keeps its prefix. What was said before memory was cleared is not told again.
+
+    Args:
+        tape: The session's.
+        fold: Its state.
+    """
+
+    def __init__(self, tape: TapeService, fold: SessionFold) -> None:
+        self._tape = tape
+        self._fold = fold
+        self._key = (-1, -1)
+        self._found: tuple[str, ...] = ()
+
+    async def read(self) -> tuple[str, ...]:
+        """Return the summaries, oldest first."""
+        marks = (self._fold.boundary, self._fold.consolidated)
+        key = (max((one.id for one in marks if one), default=0), self._fold.zone.cleared)
+        if key != self._key:
+            self._found = await self._find(*key)
+            self._key = key
+        return self._found
+
+    async def _find(self, last: int, cleared: int) -> tuple[str, ...]:
+        found: list[str] = []
+        room = MOST_TOKENS
+        async with aclosing(self._tape.read_back(last + 1)) as entries:
+            async for entry in entries:
+                began = entry.kind == "anchor" and entry.name in _BEGIN
+                if began or entry.id <= max(cleared, last - _SCANNED):
+                    break
+                if entry.kind != "event" or entry.name != HISTORY:
+                    continue
+                text = str(entry.data.get("entry", "")).strip()
+                room -= estimate_tokens(text)
+                if room < 0 or len(found) == MOST_SUMMARIES:
+                    break
+                found.append(text)
+        return tuple(reversed(found))

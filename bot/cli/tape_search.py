@@ -1,0 +1,59 @@
+"""``tapebot tape search``: find what was said, in one session or in all."""
+
+from __future__ import annotations
+
+import sys
+from zoneinfo import ZoneInfo
+
+import anyio
+
+from bot.app.tapes import build_tape_store
+from bot.cli.tape import printable, timeline_line
+from bot.control import call_control
+from bot.errors import TapeError, TapeLocked
+from bot.settings import Settings
+from bot.tape.search import Hit, SearchQuery
+from bot.tape.wire import hit_from
+
+
+def search_tapes(settings: Settings, words: str, *, session: str | None, limit: int) -> int:
+    """Print what fits the words best, best first; return 1 where nothing does.
+
+    Args:
+        settings: Say where the tapes are.
+        words: What to look for.
+        session: Only in this one; None for all.
+        limit: Hits at most.
+
+    Raises:
+        InvalidSearch: It cannot be answered as it is asked.
+    """
+    query = SearchQuery(words, tapes=None if session is None else (session,), limit=limit)
+    hits = [hit for hit in anyio.run(_hits, settings, query) if hit.direct]
+    zone = ZoneInfo(settings.timezone)
+    for hit in hits:
+        line = timeline_line(hit.entry, zone)
+        sys.stdout.write(f"{printable(f'{hit.tape} {line}' if session is None else line)}\n")
+    if not hits:
+        print("Nothing fits.", file=sys.stderr)
+    return 0 if hits else 1
+
+
+async def _hits(settings: Settings, query: SearchQuery) -> list[Hit]:
+    """Ask the running bot, whose index is up to date; search by ourselves where none runs."""
+    query.check()
+    asked = {"do": "search", "words": query.text, "tapes": query.tapes, "limit": query.limit}
+    reply = await call_control(settings.home, asked)
+    if reply is not None:
+        if not reply.get("ok"):
+            raise TapeError(str(reply.get("text")))
+        return [hit_from(hit) for hit in reply["hits"]]
+    try:
+        store = build_tape_store(settings)
+    except TapeLocked:
+        # Whoever has them is no bot: a tape server, or another command.
+        store = build_tape_store(settings, read_only=True)
+    try:
+        return await store.search(query)
+    finally:
+        await store.close()

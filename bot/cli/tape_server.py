@@ -1,0 +1,137 @@
+"""``tapebot tape-server``: tapes over HTTP, and the tokens that open them."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+import anyio
+
+from bot.app.tapes import build_tape_store
+from bot.cli.tape import printable
+from bot.errors import SettingsError
+from bot.settings import Settings
+from bot.tape_server.tokens import FILE, SCOPES, Scope, TokenBook
+from bot.telemetry.logging import configure_logging
+
+logger = logging.getLogger(__name__)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the command's arguments."""
+    commands = parser.add_subparsers(dest="tape_server", metavar="COMMAND")
+    token = commands.add_parser("token", help="give out tokens, list them, take them back")
+    actions = token.add_subparsers(dest="token", required=True, metavar="COMMAND")
+    add = actions.add_parser("add", help="make a token and print it, once")
+    add.add_argument("name", help="what you call it")
+    add.add_argument("--scope", choices=SCOPES, required=True, help="what it allows")
+    add.add_argument(
+        "--tapes",
+        action="append",
+        metavar="PATTERN",
+        help="sessions that it sees, such as 'telegram:*'; may be given again; without: all",
+    )
+    actions.add_parser("list", help="list the tokens")
+    remove = actions.add_parser("remove", help="take a token back")
+    remove.add_argument("name")
+
+
+def run_command(settings: Settings, chosen: argparse.Namespace) -> int:
+    """Run what the arguments ask for; return the exit code."""
+    if chosen.tape_server is None:
+        return tape_server(settings)
+    if chosen.token == "add":  # noqa: S105 (an action)
+        return add_token(settings, chosen.name, chosen.scope, chosen.tapes or ["*"])
+    if chosen.token == "remove":  # noqa: S105 (an action)
+        return remove_token(settings, chosen.name)
+    return list_tokens(settings)
+
+
+def tape_server(settings: Settings) -> int:
+    """Serve the configured store until a signal.
+
+    Raises:
+        SettingsError: There is no token, the port is taken, or a package is missing.
+        TapeLocked: Another process has the tapes.
+    """
+    tokens = TokenBook(_path(settings))
+    if not tokens.list():
+        raise SettingsError(
+            "the tape server has no token, so nobody could use it; make one: "
+            "tapebot tape-server token add NAME --scope append"
+        )
+    if settings.tape_store.startswith(("http://", "https://")):
+        raise SettingsError(
+            "TAPEBOT_TAPE_STORE: the tape server serves tapes of its own; unset the address of another"
+        )
+    try:
+        from bot.tape_server.serve import listening, serve_store
+    except ModuleNotFoundError as error:
+        raise SettingsError(
+            f"the tape server needs {error.name}: pip install 'tapebot[tape-server]'"
+        ) from error
+
+    async def serve() -> None:
+        store = build_tape_store(settings)
+        try:
+            await serve_store(
+                store,
+                tokens,
+                bound,
+                most=settings.tape_server_max_mb * 1_000_000,
+                folder=settings.home / "tapes" if settings.tape_store == "file" else None,
+                ready=_say,
+            )
+        finally:
+            await store.close()
+
+    stop = configure_logging(settings.home, settings.log_level, settings.secrets())
+    try:
+        with listening(settings.tape_server_listen) as bound:
+            anyio.run(serve)
+    finally:
+        stop()
+    return 0
+
+
+def _say(address: str) -> None:
+    logger.info("the tape server listens on %s", address)
+    print(f"tape server on {address} (Ctrl-C stops it)", flush=True)
+
+
+def add_token(settings: Settings, name: str, scope: Scope, tapes: Sequence[str]) -> int:
+    """Make a token and print it, the only time that it is seen.
+
+    Raises:
+        SettingsError: The name is taken, or the file cannot be used.
+    """
+    print(TokenBook(_path(settings)).add(name, scope, tapes))
+    return 0
+
+
+def list_tokens(settings: Settings) -> int:
+    """Print the tokens' names, scopes and patterns.
+
+    Raises:
+        SettingsError: The file cannot be read.
+    """
+    for grant in TokenBook(_path(settings)).list():
+        print(printable(f"{grant.name}\t{grant.scope}\t{' '.join(grant.tapes)}"))
+    return 0
+
+
+def remove_token(settings: Settings, name: str) -> int:
+    """Take a token back, at once also for a server that runs.
+
+    Raises:
+        SettingsError: There is none of this name, or the file cannot be used.
+    """
+    if not TokenBook(_path(settings)).remove(name):
+        raise SettingsError(f"there is no token {name}; tapebot tape-server token list shows them")
+    return 0
+
+
+def _path(settings: Settings) -> Path:
+    return settings.tape_server_tokens or settings.home / FILE

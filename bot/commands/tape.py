@@ -1,0 +1,82 @@
+"""``/tape``: the state of the tape, its anchors, and searching it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+
+from bot.bus import Button
+from bot.commands.pages import paged
+from bot.commands.parser import nearest
+from bot.commands.registry import Command, CommandContext, CommandReply
+from bot.tape.search import SearchQuery
+from bot.tools.tape import anchors_on, find, render_anchors, render_hits, render_info
+
+_LISTED = 20
+_PAGE = re.compile(r"(.*?)(?:\s*\bpage (\d{1,4}))?", re.DOTALL)
+_LONGEST_BUTTON = 64
+"""Bytes of a command that every platform's buttons carry."""
+
+_LONGEST_SHOWN = 100
+
+
+async def _info(_: str, context: CommandContext) -> CommandReply:
+    return CommandReply(render_info(await context.tape.info()))
+
+
+async def _anchors(topic: str, context: CommandContext) -> CommandReply:
+    topic, page = _page_of(topic)
+    found = await anchors_on(context.tape, topic, _LISTED)
+    return _reply(render_anchors(found, context.zone.timezone), page, f"/tape anchors {topic}")
+
+
+async def _search(words: str, context: CommandContext) -> CommandReply:
+    words, page = _page_of(words)
+    if not words:
+        return CommandReply("What shall I look for? For example: `/tape search the green bicycle`.")
+    found = await find(context.tape, SearchQuery(words, limit=_LISTED))
+    return _reply(render_hits(found, context.zone.timezone), page, f"/tape search {words}")
+
+
+def _page_of(text: str) -> tuple[str, int]:
+    """Return the text without the page that it asks for at its end, and that page."""
+    found = _PAGE.fullmatch(text.strip())
+    assert found is not None  # it matches any text
+    return found[1].strip(), int(found[2] or 1)
+
+
+def _reply(text: str, page: int, command: str) -> CommandReply:
+    command = command.strip()
+    if len(command) > _LONGEST_SHOWN:
+        command = f"{command[:_LONGEST_SHOWN]}…"
+    shown, buttons = paged(text, page, f"{command} page")
+    return CommandReply(shown, buttons=tuple(one for one in buttons if _fits(one)))
+
+
+def _fits(button: Button) -> bool:
+    return len(button.command.encode()) <= _LONGEST_BUTTON and "\n" not in button.command
+
+
+_FORMS: dict[str, Callable[[str, CommandContext], Awaitable[CommandReply]]] = {
+    "": _info,
+    "anchors": _anchors,
+    "search": _search,
+}
+
+_LISTED_FORMS = (
+    ("anchors TOPIC", "where phases of this conversation began; without a topic, the newest"),
+    ("search WORDS", "find what was said here, however long ago"),
+)
+
+
+async def _run(arguments: str, context: CommandContext) -> CommandReply:
+    form, _, rest = arguments.partition(" ")
+    chosen = _FORMS.get(form.lower())
+    if chosen is None:
+        close = nearest(form.lower(), [name for name in _FORMS if name])
+        hint = f" Did you mean `/tape {close}`?" if close else ""
+        return CommandReply(f"There is no `/tape {form}`.{hint}\n\n{TAPE.usage}")
+    return await chosen(rest.strip(), context)
+
+
+TAPE = Command("tape", "show this conversation's tape, and search it", _LISTED_FORMS, _run)

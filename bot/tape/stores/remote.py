@@ -1,0 +1,321 @@
+"""Tapes on a tape server (``tapebot tape-server``)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import anyio
+import httpx
+
+from bot.errors import VersionConflict
+from bot.ids import new_id
+from bot.tape.entries import TapeEntry
+from bot.tape.search import Hit, SearchQuery
+from bot.tape.store import Anchor, Segment, named_anchor
+from bot.tape.stores.asking import Params, TapeServerClient
+from bot.tape.wire import (
+    KEY,
+    LARGEST_ID,
+    MOST_PER_PAGE,
+    NDJSON,
+    NEXT,
+    EventReader,
+    anchor_from,
+    from_json,
+    hit_from,
+    new_lines,
+    query_record,
+    read_lines,
+    segment_from,
+    to_json,
+)
+
+logger = logging.getLogger(__name__)
+
+_FIRST_PAGE = 32
+_PAUSE = 1.0
+"""Seconds before a stream that broke is opened again."""
+
+_T = TypeVar("_T")
+
+
+class RemoteTapeStore:
+    """Tapes that a tape server holds.
+
+    What fails is tried again for a while; an append that is asked again is appended once. Whether a
+    seal, a reset or a fork was done is not known where the connection broke meanwhile: they raise
+    ``TapeUnavailable``, and are not tried again.
+
+    Args:
+        url: The server's address, such as ``https://tapes.example.org``.
+        token: Allows the bot to use it.
+        patience: Seconds after which a request that fails is not tried again.
+    """
+
+    def __init__(self, url: str, token: str, *, patience: float = 30.0) -> None:
+        self._server = TapeServerClient(url, token, patience=patience)
+        self._used: set[str] = set()
+
+    async def create_tape(
+        self, tape: str, title: str | None = None, *, replace_if_exists: bool = False
+    ) -> str:
+        """Make the tape with its header if it is not there; return its name."""
+        body = to_json({"title": title, "replace": replace_if_exists})
+        await self._change("", tape, body, repeatable=not replace_if_exists)
+        return tape
+
+    async def get_title(self, tape: str) -> str | None:
+        """Return the title."""
+        return self._json(await self._get("/title", tape), _title_from)
+
+    async def list_tapes(self) -> list[str]:
+        """Return the names of the tapes that the token sees."""
+        found: list[str] = []
+        params: Params = {}
+        while True:
+            answer = await self._server.ask("GET", "/v1/tapes", params)
+            names, following = self._json(answer, lambda body: (list(body["tapes"]), body["next"]))
+            found += names
+            if following is None:
+                return found
+            params = {"after": following}
+
+    async def version(self, tape: str) -> int:
+        """Return the id of the last entry."""
+        return self._json(await self._get("/version", tape), lambda body: int(body["version"]))
+
+    async def read(
+        self, tape: str, from_entry_id: int | None = None, to_entry_id: int | None = None
+    ) -> list[TapeEntry]:
+        """Return the entries of an id range, segments included."""
+        first: int | None = _bounded(from_entry_id or 1)
+        last = None if to_entry_id is None else _bounded(to_entry_id)
+        found: list[TapeEntry] = []
+        while first is not None:
+            params: Params = {"first": first, "limit": MOST_PER_PAGE}
+            if last is not None:
+                params["last"] = last
+            answer = await self._get("/entries", tape, params)
+            found += self._lines(answer)
+            first = _number(answer, NEXT)
+            # What is appended meanwhile is not in it: the first page says where it ends.
+            last = _number(answer, "ETag") if last is None else last
+        return found
+
+    async def read_back(
+        self, tape: str, before: int | None = None
+    ) -> AsyncGenerator[TapeEntry, None]:
+        """Yield entries newest first."""
+        limit = _FIRST_PAGE
+        following = None if before is None else _bounded(before)
+        while True:
+            params: Params = {"limit": limit}
+            if following is not None:
+                params["before"] = following
+            answer = await self._get("/entries/back", tape, params)
+            for entry in self._lines(answer):
+                yield entry
+            following, limit = _number(answer, NEXT), min(limit * 2, MOST_PER_PAGE)
+            if following is None:
+                return
+
+    async def append(self, tape: str, entry: TapeEntry) -> TapeEntry:
+        """Append one entry."""
+        return (await self.append_many(tape, [entry]))[0]
+
+    async def append_many(
+        self, tape: str, entries: Sequence[TapeEntry], *, expect: int | None = None
+    ) -> list[TapeEntry]:
+        """Append entries at once."""
+        if not entries:
+            version = await self.version(tape)
+            if expect is not None and expect != version:
+                raise VersionConflict(tape, expected=expect, actual=version)
+            return []
+        headers = {KEY: new_id("append"), "Content-Type": NDJSON}
+        if expect is not None:
+            headers["If-Match"] = f'"{expect}"'
+        body = new_lines(entries)
+        return self._lines(
+            await self._change("/entries", tape, body, headers=headers, repeatable=True)
+        )
+
+    async def archive(self, tape: str, carry: Sequence[TapeEntry] = ()) -> Segment:
+        """Seal what is live into a segment."""
+        return self._json(await self._change("/archive", tape, new_lines(carry)), segment_from)
+
+    async def reset(self, tape: str, carry: Sequence[TapeEntry] = ()) -> None:
+        """Drop what is live."""
+        await self._change("/reset", tape, new_lines(carry))
+
+    async def segments(self, tape: str) -> list[Segment]:
+        """Return the sealed segments, oldest first."""
+        answer = await self._get("/segments", tape)
+        return self._json(answer, lambda body: [segment_from(one) for one in body["segments"]])
+
+    async def fork(
+        self,
+        from_tape: str,
+        new_tape: str,
+        *,
+        from_entry: int | None = None,
+        from_anchor: str | None = None,
+        title: str | None = None,
+    ) -> str:
+        """Make a new tape with a copy of what another holds from a point on."""
+        asked = {
+            "new_tape": new_tape,
+            "from_entry": None if from_entry is None else _bounded(from_entry),
+            "from_anchor": from_anchor,
+            "title": title,
+        }
+        await self._change("/fork", from_tape, to_json(asked))
+        return new_tape
+
+    async def create_anchor(
+        self,
+        tape: str,
+        name: str,
+        entry_id: int | None = None,
+        state: dict[str, Any] | None = None,
+    ) -> Anchor:
+        """Name an entry, by default the newest; the anchor itself is appended, once."""
+        target = None if entry_id is None else _bounded(entry_id)
+        # A state that is no plain JSON would arrive as another one.
+        new_lines([named_anchor(name, target or 1, state)])
+        body = to_json({"name": name, "entry_id": target, "state": state})
+        headers = {KEY: new_id("anchor")}
+        answer = await self._change("/anchors", tape, body, headers=headers, repeatable=True)
+        return self._json(answer, anchor_from)
+
+    async def get_anchor(self, tape: str, name: str) -> Anchor:
+        """Return the last anchor of this name."""
+        answer = await self._get("/anchors/last", tape, {"name": name})
+        return self._json(answer, anchor_from)
+
+    async def list_anchors(self, tape: str) -> list[Anchor]:
+        """Return all anchors of a tape, oldest first."""
+        found: list[Anchor] = []
+        params: Params = {"limit": MOST_PER_PAGE}
+        while True:
+            page, following = self._json(await self._get("/anchors", tape, params), _anchors_from)
+            found += page
+            if following is None:
+                return found
+            params["after"] = following
+
+    async def resolve_anchor(self, tape: str, name: str) -> int:
+        """Return the id of the entry that the last anchor of this name points at."""
+        answer = await self._get("/anchors/target", tape, {"name": name})
+        return self._json(answer, lambda body: int(body["entry_id"]))
+
+    async def search(self, query: SearchQuery) -> list[Hit]:
+        """Return what fits best, best first, in the tapes that the token sees."""
+        query.check()
+        first, last = (None if i is None else _bounded(i) for i in (query.first, query.last))
+        body = to_json(query_record(replace(query, first=first, last=last)))
+        answer = await self._server.ask("POST", "/v1/search", {}, body)
+        return self._json(answer, lambda found: [hit_from(one) for one in found["hits"]])
+
+    async def follow(self, tape: str, after: int | None = None) -> AsyncGenerator[TapeEntry, None]:
+        """Yield entries as they come; a stream that breaks is taken up where it broke."""
+        last = await self._newest(tape) if after is None else _bounded(after)
+        failing_since: float | None = None
+        while True:
+            opened = self._server.stream(
+                "/v1/tapes/follow", {"tape": tape}, {"Last-Event-ID": str(last)}
+            )
+            try:
+                async with opened as parts:
+                    failing_since = None
+                    async for entry in self._streamed(parts):
+                        last = entry.id
+                        yield entry
+            except ConnectionError as error:
+                now = anyio.current_time()
+                failing_since = now if failing_since is None else failing_since
+                if now - failing_since > self._server.patience:
+                    raise self._server.unavailable(error) from error
+                logger.info("a stream of entries broke and is opened again: %s", error)
+            await anyio.sleep(_PAUSE)
+
+    async def run(self) -> None:
+        """Wait until cancelled: what keeps the store quick is done by the server."""
+        await anyio.sleep_forever()
+
+    def statistics(self) -> dict[str, Any]:
+        """Return the tapes changed, the requests made and made again, the streams followed now."""
+        return {"open_tapes": len(self._used), **self._server.counts}
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._server.close()
+
+    async def _get(self, path: str, tape: str, params: Params | None = None) -> httpx.Response:
+        asked: Params = {"tape": tape, **(params or {})}
+        return await self._server.ask("GET", f"/v1/tapes{path}", asked)
+
+    async def _newest(self, tape: str) -> int:
+        """Return the id of the newest entry that can be read; a version may run ahead of the disk."""
+        return _number(await self._get("/entries/back", tape, {"limit": 1}), "ETag") or 0
+
+    async def _change(
+        self,
+        path: str,
+        tape: str,
+        body: bytes,
+        *,
+        headers: dict[str, str] | None = None,
+        repeatable: bool = False,
+    ) -> httpx.Response:
+        params: Params = {"tape": tape}
+        answer = await self._server.change(
+            f"/v1/tapes{path}", params, body, headers=headers, repeatable=repeatable
+        )
+        self._used.add(tape)
+        return answer
+
+    async def _streamed(self, parts: AsyncIterator[bytes]) -> AsyncGenerator[TapeEntry, None]:
+        reader = EventReader()
+        async for part in parts:
+            try:
+                entries = list(reader.feed(part))
+            except ValueError as error:
+                raise self._server.strange(error) from error
+            for entry in entries:
+                yield entry
+
+    def _json(self, answer: httpx.Response, take: Callable[[Any], _T]) -> _T:
+        try:
+            return take(from_json(answer.content))
+        except (KeyError, TypeError, ValueError) as error:
+            raise self._server.strange(error) from error
+
+    def _lines(self, answer: httpx.Response) -> list[TapeEntry]:
+        try:
+            return read_lines(answer.content)
+        except ValueError as error:
+            raise self._server.strange(error) from error
+
+
+def _number(answer: httpx.Response, header: str) -> int | None:
+    told = answer.headers.get(header, "").strip('"')
+    return int(told) if told.isdecimal() else None
+
+
+def _title_from(body: Any) -> str | None:
+    title = body["title"]
+    return title if isinstance(title, str) else None
+
+
+def _anchors_from(body: Any) -> tuple[list[Anchor], int | None]:
+    following = body["next"]
+    anchors = [anchor_from(one) for one in body["anchors"]]
+    return anchors, None if following is None else int(following)
+
+
+def _bounded(number: int) -> int:
+    return max(0, min(number, LARGEST_ID))

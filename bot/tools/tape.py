@@ -1,0 +1,245 @@
+"""The tape tools: search, anchors, handoff, info. They read and write their session's own tape."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import timedelta, tzinfo
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.errors import MemoryRefused, TapeError
+from bot.memory.recall import Passage
+from bot.memory.snapshot import HISTORY
+from bot.memory.transcript import said_at, shown_time, speaker
+from bot.tape.entries import NOT_BOUNDARY, TapeEntry, anchor
+from bot.tape.search import LONGEST_QUERY, MOST_HITS, Hit, SearchQuery
+from bot.tape.service import TapeInfo, TapeService
+from bot.tape.store import Anchor
+from bot.tools.registry import Tool, ToolContext, ToolOutcome
+
+SearchKind = Literal["message", "tool_call", "tool_result", "anchor", "event"]
+
+# What anchors say, `tape.anchors` finds; most of it tells again what was said.
+_KINDS = frozenset({"message", "tool_result", "event"})
+_LOOKED_UP = re.compile(r"(?:memory|tape|task)[._]")
+_RESERVED = ("session/", "memory/", "auto_handoff/", "problem/")
+_NAME = re.compile(r"\w[\w ./-]{0,63}")
+
+
+class _Arguments(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class SearchArguments(_Arguments):
+    """Arguments of ``tape.search``."""
+
+    query: str = Field(
+        "",
+        max_length=LONGEST_QUERY,
+        description='Words to look for, "phrases" in quotes; leave out for the newest.',
+    )
+    days: int | None = Field(None, ge=1, le=36_500, description="Only so many days back.")
+    kind: SearchKind | None = Field(None, description="Only entries of this kind.")
+    sender: str | None = Field(None, description="Only what this name or id said; or `assistant`.")
+    limit: int = Field(8, ge=1, le=20)
+
+
+class AnchorsArguments(_Arguments):
+    """Arguments of ``tape.anchors``."""
+
+    topic: str = Field("", max_length=400, description="What about; leave out for the newest.")
+
+
+class HandoffArguments(_Arguments):
+    """Arguments of ``tape.handoff``."""
+
+    name: str = Field(description="Of the phase that begins, such as `trip/booking`.")
+    summary: str = Field(min_length=1, max_length=4_000, description="What the next phase needs.")
+    next_steps: list[str] = Field(default_factory=list, max_length=20)
+
+
+class NoArguments(_Arguments):
+    """For a tool that takes none."""
+
+
+async def find(tape: TapeService, query: SearchQuery) -> list[Hit]:
+    """Search a tape for what was said and done; what only repeats the tape is left out.
+
+    Args:
+        tape: The session's.
+        query: What to look for; without kinds, in messages, tools' results and history.
+
+    Raises:
+        InvalidSearch: It cannot be answered as it is asked.
+    """
+    # Some of what is found will be left out.
+    wide = min(query.limit * 3, MOST_HITS)
+    hits = await tape.search(replace(query, kinds=query.kinds or _KINDS, limit=wide, neighbours=1))
+    found = [hit for hit in hits if hit.direct and _is_own(hit.entry)][: query.limit]
+    if query.last is None:
+        return found
+    last = query.last
+    return [replace(hit, after=tuple(e for e in hit.after if e.id <= last)) for hit in found]
+
+
+def render_hits(hits: Iterable[Hit], timezone: tzinfo | None) -> str:
+    """Return hits as records, each with what was said before and after it; every entry once."""
+    hits = list(hits)
+    shown = {hit.entry.id for hit in hits}
+    lines = []
+    for hit in hits:
+        lines.append(_passage(hit.entry, timezone).render())
+        around = [("before", one) for one in hit.before] + [("after", one) for one in hit.after]
+        for where, one in around:
+            if one.id not in shown:
+                shown.add(one.id)
+                lines.append(f"  {where}: {_passage(one, timezone).render()[2:]}")
+    return "\n".join(lines) or "No matching records."
+
+
+async def anchors_on(tape: TapeService, topic: str, limit: int) -> list[Anchor]:
+    """Return the anchors that fit a topic best, best first; without one, the newest first."""
+    if topic.strip():
+        found = await tape.find_anchors(topic, limit=limit * 2)
+    else:
+        found = (await tape.store.list_anchors(tape.name))[::-1]
+    return [one for one in found if one.name not in NOT_BOUNDARY][:limit]
+
+
+def render_anchors(anchors: Sequence[Anchor], timezone: tzinfo | None) -> str:
+    """Return anchors as records, one a line."""
+    lines = []
+    for one in anchors:
+        points = f", at #{one.entry_id}" if one.entry_id != one.at else ""
+        summary = str(one.state.get("summary") or "")
+        steps = one.state.get("next_steps")
+        if isinstance(steps, list) and steps:
+            summary = f"{summary} Next: {'; '.join(str(step) for step in steps)}"
+        told = Passage(shown_time(one.ts, timezone), one.name + points, summary, one.at, 0.0)
+        lines.append(told.render().rstrip(": "))
+    return "\n".join(lines) or "No matching anchors."
+
+
+def render_info(info: TapeInfo) -> str:
+    """Return the state of a tape, as a list."""
+    boundary = info.boundary
+    lines = [
+        f"- Tape: `{info.name}`" + (f" ({info.title})" if info.title else ""),
+        f"- Entries: {info.entries}, in {info.segments} sealed segments and the live part",
+        f"- Anchors: {info.anchors}",
+    ]
+    if boundary is not None:
+        since = f"{info.since_boundary} entries since"
+        lines.append(f"- This phase: `{boundary.name}` [#{boundary.at}], {since}")
+    if info.parent is not None:
+        lines.append(f"- Fork of: `{info.parent}`")
+    return "\n".join(lines)
+
+
+async def _search(arguments: SearchArguments, context: ToolContext) -> ToolOutcome:
+    days = arguments.days
+    query = SearchQuery(
+        arguments.query,
+        kinds=frozenset({arguments.kind}) if arguments.kind else None,
+        senders=frozenset({arguments.sender}) if arguments.sender else None,
+        since=None if days is None else context.zone.now() - timedelta(days=days),
+        # The message that asks holds no answer.
+        last=context.begins - 1,
+        limit=arguments.limit,
+    )
+    hits = await find(context.tape, query)
+    return ToolOutcome(render_hits(hits, context.zone.timezone))
+
+
+async def _anchors(arguments: AnchorsArguments, context: ToolContext) -> ToolOutcome:
+    found = await anchors_on(context.tape, arguments.topic, 10)
+    return ToolOutcome(render_anchors(found, context.zone.timezone))
+
+
+async def _handoff(arguments: HandoffArguments, context: ToolContext) -> ToolOutcome:
+    if not context.may_clear:
+        raise MemoryRefused("in a group only an owner may set the conversation aside, with `/new`")
+    name = arguments.name.strip()
+    if not _NAME.fullmatch(name) or name.lower().startswith(_RESERVED):
+        raise TapeError(
+            f"{name!r} cannot be a handoff's name: take up to 64 letters, digits, spaces and . / - "
+            f"that do not begin with {', '.join(_RESERVED)}"
+        )
+    state = {
+        "summary": arguments.summary,
+        "next_steps": arguments.next_steps,
+        "source": [context.first, max(context.first, context.begins - 1)],
+        "owner": "assistant",
+        "reason": "asked for by name",
+        # The running turn is not torn.
+        "keep_from": context.begins,
+    }
+    return ToolOutcome(
+        f"Handed off to {name}. What was said before this turn is out of view; the tape keeps it.",
+        notes=[anchor(name, state, turn=context.turn)],
+    )
+
+
+async def _info(_: NoArguments, context: ToolContext) -> ToolOutcome:
+    return ToolOutcome(render_info(await context.tape.info()))
+
+
+def _is_own(entry: TapeEntry) -> bool:
+    """True for what is told here first: no bookkeeping, and no result that tells the tape again."""
+    if entry.kind == "tool_result":
+        return not _LOOKED_UP.match(str(entry.payload.get("name")))
+    return entry.kind != "event" or entry.name == HISTORY
+
+
+def _passage(entry: TapeEntry, timezone: tzinfo | None) -> Passage:
+    moment = said_at(entry)
+    when = shown_time(moment.isoformat(), timezone) if moment is not None else ""
+    who, text = _who(entry), str(entry.payload.get("content") or "")
+    if entry.kind == "tool_call":
+        text = "; ".join(
+            [text] * bool(text) + [f"{c.get('name')}({c.get('arguments')})" for c in entry.calls]
+        )
+    elif entry.kind in ("anchor", "event"):
+        text = str(entry.data.get("summary") or entry.data.get("entry") or "")
+    return Passage(when, who, text, entry.id, 0.0)
+
+
+def _who(entry: TapeEntry) -> str:
+    if entry.kind == "message" and entry.payload.get("role") == "user":
+        return speaker(entry)
+    if entry.kind == "tool_result":
+        return f"tool {entry.payload.get('name')}"
+    if entry.kind in ("anchor", "event"):
+        return "history" if entry.name == HISTORY else f"{entry.kind} {entry.name}"
+    return "tapebot"
+
+
+SEARCH = Tool(
+    "tape.search",
+    "Search this conversation's whole tape for words, with filters; each hit comes with date, speaker, "
+    "entry id, and what was said before and after it.",
+    SearchArguments,
+    _search,
+)
+ANCHORS = Tool(
+    "tape.anchors",
+    "List the phases of this conversation (anchors) with their summaries, by topic or the newest.",
+    AnchorsArguments,
+    _anchors,
+)
+HANDOFF = Tool(
+    "tape.handoff",
+    "Begin a new phase: what was said before this turn leaves the context, and your summary stands for "
+    "it. Only when the topic is done with, or the user asks for it.",
+    HandoffArguments,
+    _handoff,
+)
+INFO = Tool("tape.info", "Show the state of this conversation's tape.", NoArguments, _info)
+
+TAPE_TOOLS: tuple[Tool[Any], ...] = (SEARCH, ANCHORS, HANDOFF, INFO)
+
+TAPE_READING: tuple[Tool[Any], ...] = (SEARCH, ANCHORS)
+"""Those that change nothing, and that a sub-task may use."""

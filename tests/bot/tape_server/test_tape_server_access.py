@@ -1,0 +1,210 @@
+"""Who may do what: every route, every kind of token."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+
+import pytest
+from fastapi.routing import APIRoute
+from tape_server_rig import TAPE, Rig, serving
+
+from bot.errors import SettingsError
+from bot.tape.entries import message
+from bot.tape.wire import NDJSON
+from bot.tape_server.api import SCHEME
+from bot.tape_server.tokens import SCOPES, TokenBook
+
+OPEN = {"/health"}
+NAMELESS = {"/v1/tapes", "/v1/search", "/v1/statistics"}
+"""Routes that need no tape (making one does)."""
+
+BODIES = {
+    "/v1/tapes": (b"{}", "application/json"),
+    "/v1/tapes/entries": (b'{"kind":"event","payload":{}}\n', NDJSON),
+    "/v1/tapes/fork": (b'{"new_tape":"telegram:43"}', "application/json"),
+    "/v1/tapes/anchors": (b'{"name":"here"}', "application/json"),
+    "/v1/search": (b"{}", "application/json"),
+}
+
+
+@pytest.fixture
+async def rig(tmp_path):
+    async with serving(tmp_path) as rig:
+        await rig.store.create_tape(TAPE)
+        await rig.store.append(TAPE, message("user", "hi"))
+        await rig.store.create_tape("discord:1")
+        yield rig
+
+
+def routes(rig: Rig):
+    """Yield method, path and declared scopes of every route of the application."""
+    found = [route for route in rig.app.routes if isinstance(route, APIRoute)]
+    assert len(found) > 15
+    for route in found:
+        security = (route.openapi_extra or {}).get("security", "none declared")
+        for method in route.methods:
+            yield method, route.path, security
+
+
+async def ask(rig: Rig, token: str | None, method: str, path: str, tape: str = TAPE):
+    body, kind = BODIES.get(path, (b"", NDJSON))
+    asked = {"tape": tape} if path not in NAMELESS or method == "POST" else {}
+    asked |= {"name": "here"} if path.startswith("/v1/tapes/anchors/") else {}
+    async with (
+        rig.client(token) as client,
+        client.stream(
+            method,
+            path,
+            params=asked,
+            content=body if method == "POST" else None,
+            headers={"Content-Type": kind},
+        ) as answer,
+    ):
+        if path != "/v1/tapes/follow" or not answer.is_success:
+            await answer.aread()
+        return answer
+
+
+async def test_every_route_declares_one_scope_or_is_known_to_be_open(rig):
+    for method, path, security in routes(rig):
+        if path in OPEN:
+            assert security == []
+        else:
+            [needed] = security
+            assert list(needed) == [SCHEME], (method, path)
+            assert needed[SCHEME][0] in SCOPES, (method, path)
+
+
+async def test_every_route_takes_the_tokens_that_it_should_and_no_other(rig):
+    tokens = {scope: rig.tokens.add(scope, scope, ["telegram:*"]) for scope in SCOPES}
+    elsewhere = rig.tokens.add("elsewhere", "admin", ["discord:*", "telegram:?"])
+    await rig.store.create_anchor(TAPE, "here")
+    for method, path, security in routes(rig):
+        where = f"{method} {path}"
+        if path in OPEN:
+            assert (await ask(rig, None, method, path)).status_code == 200, where
+            continue
+        needed = security[0][SCHEME][0]
+        for wrong in (None, "tape_wrong", "x", "ü" * 3):
+            answer = await ask(rig, wrong, method, path)
+            assert answer.status_code == 401, where
+            assert answer.headers["www-authenticate"] == "Bearer"
+            assert answer.json()["error"] == "no_token"
+        for scope in SCOPES:
+            answer = await ask(rig, tokens[scope], method, path)
+            if SCOPES.index(scope) < SCOPES.index(needed):
+                assert answer.status_code == 403, where
+                assert answer.json()["error"] == "scope"
+            else:
+                # A fork can be made once.
+                assert answer.status_code in (200, 201, 409), (where, scope)
+        if path not in NAMELESS:
+            for tape in (TAPE, "telegram:nobody"):
+                answer = await ask(rig, elsewhere, method, path, tape)
+                assert answer.status_code == 403, where
+                assert answer.json()["error"] == "tape"
+
+
+async def test_a_route_that_declares_no_scope_takes_an_admin_only(rig):
+    @rig.app.get("/v1/forgotten")
+    async def forgotten() -> str:
+        return "secret"
+
+    append = rig.tokens.add("append", "append", ["*"])
+    assert (await ask(rig, None, "GET", "/v1/forgotten")).status_code == 401
+    assert (await ask(rig, append, "GET", "/v1/forgotten")).status_code == 403
+    assert (await ask(rig, "", "GET", "/v1/forgotten")).status_code == 200
+
+
+async def test_a_token_is_looked_at_before_anything_else(rig):
+    async with rig.client(None) as client:
+        assert (await client.get("/v1/tapes/version")).status_code == 401
+        answer = await client.get("/v1/tapes/version", params={"tape": TAPE, "limit": "x" * 99})
+        assert answer.status_code == 401
+
+
+async def test_what_a_token_may_not_see_looks_like_what_does_not_exist(rig):
+    token = rig.tokens.add("some", "admin", ["discord:*"])
+    answers = []
+    for tape in (TAPE, "telegram:nobody"):
+        answer = await ask(rig, token, "GET", "/v1/tapes/version", tape)
+        answers.append((answer.status_code, answer.text.replace(tape, "TAPE")))
+    assert answers[0] == answers[1]
+    async with rig.client(token) as client:
+        listed = (await client.get("/v1/tapes")).json()
+        assert listed == {"tapes": ["discord:1"], "next": None}
+
+
+async def test_making_a_tape_anew_and_forking_look_at_scope_and_names_too(rig):
+    token = rig.tokens.add("some", "append", ["telegram:*"])
+    async with rig.client(token) as client:
+        params = {"tape": TAPE}
+        answer = await client.post("/v1/tapes", params=params, json={"replace": True})
+        assert (answer.status_code, answer.json()["error"]) == (403, "scope")
+        answer = await client.post("/v1/tapes/fork", params=params, json={"new_tape": "discord:2"})
+        assert (answer.status_code, answer.json()["error"]) == (403, "tape")
+    assert await rig.store.version(TAPE) == 2
+    assert await rig.store.list_tapes() == ["discord:1", TAPE]
+
+
+async def test_a_search_is_of_the_tapes_that_the_token_sees(rig):
+    await rig.store.append("discord:1", message("user", "tea at five"))
+    await rig.store.append(TAPE, message("user", "tea at six"))
+    token = rig.tokens.add("some", "read", ["discord:*"])
+    async with rig.client(token) as client:
+        for asked in ({}, {"tapes": ["discord:1", TAPE]}, {"tapes": ["discord:1"]}):
+            answer = await client.post("/v1/search", json={"text": "tea", **asked})
+            assert [hit["tape"] for hit in answer.json()["hits"]] == ["discord:1"]
+        answer = await client.post("/v1/search", json={"text": "tea", "tapes": [TAPE]})
+        assert answer.json() == {"hits": []}
+        for tape in (TAPE, "telegram:nobody"):
+            by_anchor = {"tapes": [tape], "after_anchor": "here"}
+            assert (await client.post("/v1/search", json=by_anchor)).status_code == 403
+
+
+def test_a_token_is_kept_as_its_hash_in_a_private_file(tmp_path):
+    path = tmp_path / "deep" / "tokens.json"
+    token = TokenBook(path).add("bot", "append", ["telegram:*", "🍳*"])
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert token not in path.read_text()
+    assert len(token) >= 43
+    grant = TokenBook(path).find(token)
+    assert (grant.name, grant.scope, grant.tapes) == ("bot", "append", ("telegram:*", "🍳*"))
+    assert TokenBook(path).find(token[:-1]) is None
+    assert TokenBook(path).find("") is None
+
+
+def test_a_change_of_the_tokens_holds_at_once(tmp_path):
+    path = tmp_path / "tokens.json"
+    held, other = TokenBook(path), TokenBook(path)
+    assert held.find("x") is None
+    token = other.add("bot", "read", ["*"])
+    assert held.find(token).name == "bot"
+    assert other.remove("bot")
+    assert held.find(token) is None
+    assert not other.remove("bot")
+    path.unlink()
+    assert held.find(token) is None
+
+
+def test_a_damaged_file_of_tokens_allows_nothing_and_is_told(tmp_path, caplog):
+    path = tmp_path / "tokens.json"
+    book = TokenBook(path)
+    token = book.add("bot", "read", ["*"])
+    for damage in ("{", "[1]", '[{"name":"a","scope":"root","tapes":["*"],"sha256":"x"}]'):
+        path.write_text(damage)
+        os.utime(path, ns=(0, len(damage)))
+        assert book.find(token) is None
+        with pytest.raises(SettingsError, match="no file of tokens"):
+            book.list()
+    assert "no token is good" in caplog.text
+
+
+def test_a_name_stands_for_one_token(tmp_path):
+    book = TokenBook(tmp_path / "tokens.json")
+    book.add("bot", "read", ["*"])
+    with pytest.raises(SettingsError, match="bot already"):
+        book.add("bot", "admin", ["*"])
+    assert len(json.loads((tmp_path / "tokens.json").read_text())) == 1

@@ -1,0 +1,226 @@
+"""Sub-tasks: their steps stay aside, their result comes back, and they always end."""
+
+from __future__ import annotations
+
+import sys
+
+import anyio
+import pytest
+
+from bot.agent.subtask import LONGEST_RESULT, TASK_RUN
+from bot.errors import TransientModelError
+from bot.llm.base import CapabilityProfile, ModelRequest, Usage
+from bot.memory.window import TURN_END
+from bot.testing.host import Bounds, Host, session_host
+from bot.testing.scripted_model import USAGE, Held, ScriptedModel, calls, says
+
+INSTRUCTIONS = "Find out who plays the cello."
+RUN = calls(("task_run", {"instructions": INSTRUCTIONS}))
+
+
+def is_task(request: ModelRequest) -> bool:
+    return "working alone on one sub-task" in str(request.messages[0]["content"])
+
+
+async def results(host: Host) -> list[str]:
+    return [str(e.payload["content"]) for e in await host.tape() if e.kind == "tool_result"]
+
+
+async def test_its_steps_do_not_reach_the_conversation_and_its_result_does(tmp_path):
+    model = ScriptedModel(
+        [
+            says("nice"),
+            RUN,
+            calls(("tape_search", {"query": "cello"})),
+            calls(("memory_recall", {"query": "cello"}), text="let me look"),
+            says("Beatrix does [#5]."),
+            says("Your sister Beatrix."),
+            says("You are welcome."),
+        ]
+    )
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("/memory add The cat is Mimi")
+        await host.channel.ask("/new now")
+        await host.channel.ask("My sister Beatrix plays the cello.")
+        assert await host.channel.ask("who plays?") == "Your sister Beatrix."
+        assert await results(host) == ["Beatrix does [#5]."]
+        names = [call["name"] for e in await host.tape() for call in e.calls]
+        assert names == ["task_run"]
+        await host.channel.ask("thanks")
+    tasks = [one for one in model.requests if is_task(one)]
+    assert len(tasks) == 3
+    system, asked, *_ = tasks[0].messages
+    assert "The cat is Mimi" in system["content"]
+    assert asked["content"] == f"[2026-02-10 10:00, tapebot] {INSTRUCTIONS}"
+    assert "Beatrix plays" not in str(tasks[0].messages)
+    assert "My sister Beatrix plays the cello." in tasks[1].messages[-1]["content"]
+    assert [m["role"] for m in tasks[2].messages[1:]] == [
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+        "tool",
+    ]
+    assert "let me look" not in str(model.asked()[-1].messages)
+    assert "tape_search" not in str(model.asked()[-1].messages)
+
+
+async def test_it_can_read_and_change_nothing(tmp_path):
+    model = ScriptedModel(
+        [
+            RUN,
+            calls(
+                ("memory_save", {"content": "- owned"}),
+                ("tape_handoff", {"name": "phase", "summary": "x"}),
+                ("task_run", {"instructions": "again"}),
+            ),
+            says("done"),
+            says("ok"),
+        ]
+    )
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("go")
+        assert await host.events("memory.long_term") == []
+        assert await host.events("phase") == []
+        assert len(await host.events(TASK_RUN)) == 1
+    tasks = [one for one in model.requests if is_task(one)]
+    assert [tool.name for tool in tasks[0].tools] == [
+        "memory_recall",
+        "tape_anchors",
+        "tape_search",
+    ]
+    refused = [m["content"] for m in tasks[1].messages if m["role"] == "tool"]
+    assert [text.startswith("There is no tool") for text in refused] == [True] * 3
+
+
+async def test_what_it_used_is_counted_into_the_turn_and_told_on_the_tape(tmp_path):
+    model = ScriptedModel([RUN, calls(("tape_anchors", {})), says("done"), says("ok")])
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("go")
+        [audit] = await host.events(TASK_RUN)
+        [end] = await host.events(TURN_END)
+        assert "Usage: 4 model calls" in await host.channel.ask("/status")
+    assert audit.data == {
+        "turn": end.data["turn"],
+        "instructions": INSTRUCTIONS,
+        "steps": 2,
+        "status": "ok",
+        "spent": (USAGE + USAGE).as_json(),
+    }
+    assert end.data["usage"] == sum([USAGE] * 4, Usage()).as_json()
+
+
+async def test_one_that_never_ends_is_bounded(tmp_path):
+    def step(request: ModelRequest):
+        if is_task(request):
+            return calls(("tape_anchors", {}))
+        return RUN if request.messages[-1]["role"] == "user" else says("ok")
+
+    model = ScriptedModel(step)
+    async with session_host(tmp_path, model, bounds=Bounds(max_steps=4)) as host:
+        assert await host.channel.ask("go") == "ok"
+        assert await results(host) == ["The sub-task came to no result (model calls: 4)."]
+        [audit] = await host.events(TASK_RUN)
+        assert (audit.data["steps"], audit.data["status"]) == (4, "error")
+    tasks = [one for one in model.requests if is_task(one)]
+    assert [one.tool_choice for one in tasks] == ["auto", "auto", "auto", "none"]
+
+
+@pytest.mark.parametrize("text", ["", "x" * (LONGEST_RESULT + 7)])
+async def test_a_result_is_never_empty_and_never_too_long(tmp_path, text):
+    model = ScriptedModel([RUN, says(text), says("ok")])
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("go")
+        [told] = await results(host)
+    assert "no result" in told if not text else told.endswith("(7 characters left out)")
+    assert len(told) < LONGEST_RESULT + 100
+
+
+async def test_a_models_error_is_the_result_and_what_was_spent_before_counts(tmp_path):
+    model = ScriptedModel(
+        [RUN, calls(("tape_anchors", {})), TransientModelError("down"), says("sorry")]
+    )
+    async with session_host(tmp_path, model) as host:
+        assert await host.channel.ask("go") == "sorry"
+        assert await results(host) == ["The sub-task failed: down."]
+        [end] = await host.events(TURN_END)
+        assert end.data["usage"]["calls"] == 3
+        assert (await host.events(TASK_RUN))[0].data["status"] == "error"
+
+
+async def test_stop_ends_it_and_leaves_nothing_of_it(tmp_path):
+    held = Held(says("never"))
+    model = ScriptedModel([RUN, calls(("tape_anchors", {})), held, says("ok")])
+    async with session_host(tmp_path, model) as host:
+        await host.channel.send("go")
+        with anyio.fail_after(5):
+            await held.entered.wait()
+        assert await host.channel.ask("/stop") == "Stopped."
+        assert await results(host) == []
+        assert await host.events(TASK_RUN) == []
+        [end] = await host.events(TURN_END)
+        assert end.data["status"] == "stopped"
+        # What had been answered was paid for: the call that asked for it, and one step.
+        assert end.data["usage"]["calls"] == 2
+        assert await host.channel.ask("and now?") == "ok"
+
+
+KILLED = """
+import sys
+from pathlib import Path
+import anyio
+from bot.testing.host import session_host
+from bot.testing.scripted_model import Held, ScriptedModel, calls, says
+
+async def main():
+    held = Held(says("never"))
+    run = calls(("task_run", {"instructions": "Find out."}))
+    model = ScriptedModel([run, calls(("tape_anchors", {})), held])
+    async with session_host(Path(sys.argv[1]), model) as host:
+        await host.channel.send("go")
+        await held.entered.wait()
+        print("within the sub-task", flush=True)
+        await anyio.sleep_forever()
+
+anyio.run(main)
+"""
+
+
+async def test_a_kill_in_the_middle_leaves_nothing_of_it_and_it_is_run_again(tmp_path):
+    command = [sys.executable, "-c", KILLED, str(tmp_path)]
+    with anyio.fail_after(30):
+        async with await anyio.open_process(command, stderr=None) as process:
+            assert process.stdout is not None
+            assert b"within the sub-task" in await process.stdout.receive()
+            process.kill()
+    again = ScriptedModel([says("Beatrix."), says("It is Beatrix.")])
+    async with session_host(tmp_path, again) as host:
+        await host.channel.until(lambda: bool(host.channel.answers))
+        assert host.channel.answers[-1].text == "It is Beatrix."
+        assert await results(host) == ["Beatrix."]
+        # The killed one had made a step of its own.
+        assert [e.data["steps"] for e in await host.events(TASK_RUN)] == [1]
+        assert [call["name"] for e in await host.tape() for call in e.calls] == ["task_run"]
+    assert is_task(again.requests[0])
+
+
+async def test_after_a_kill_behind_it_it_is_not_run_again_and_its_cost_is_kept(tmp_path):
+    held = Held(says("never"))
+    model = ScriptedModel([RUN, says("Beatrix."), held])
+    async with session_host(tmp_path, model) as host:
+        await host.channel.send("go")
+        with anyio.fail_after(5):
+            await held.entered.wait()
+    again = ScriptedModel([says("It is Beatrix.")])
+    async with session_host(tmp_path, again) as host:
+        [end] = await host.until_event(TURN_END)
+        assert end.data["usage"]["calls"] == 3
+        assert len(await host.events(TASK_RUN)) == 1
+    assert not any(is_task(one) for one in again.requests)
+
+
+async def test_a_small_model_is_not_given_it(tmp_path):
+    model = ScriptedModel([says("ok")], profile=CapabilityProfile(small=True))
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("hi")
+    assert "task_run" not in {tool.name for tool in model.requests[0].tools}

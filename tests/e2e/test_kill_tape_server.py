@@ -1,0 +1,169 @@
+"""The tape server is killed between an append and its answer, and bots that talk through it go on."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import anyio
+import pytest
+from anyio.streams.buffered import BufferedByteReceiveStream
+from kill_harness import ROOT, Kill, Platform
+
+from bot.tape.entries import message
+from bot.tape.stores.file import FileTapeStore
+from bot.tape.stores.remote import RemoteTapeStore
+from bot.tape_server.tokens import TokenBook
+
+LIVES = Path(__file__).with_name("tape_server_lives.py")
+TAPES = ("telegram:1", "telegram:2")
+WITHIN = 30.0
+
+
+class Lives:
+    """A tape server that dies and is started again at the same place."""
+
+    def __init__(self, process, port: int) -> None:
+        self.url = f"http://127.0.0.1:{port}"
+        self._process = process
+        self._port = port
+        self._lines = BufferedByteReceiveStream(process.stdout)
+        self._pid = 0
+
+    async def start(self, calls: int = 0, *, before: bool = False) -> None:
+        await self._process.stdin.send(f"{self._port} {calls} {int(before)}\n".encode())
+        self._pid = int((await self._told("pid")).split()[1])
+        await self._told("tape server on")
+
+    async def dies(self) -> str:
+        """Wait for the death that was planned; return how it was."""
+        return await self._told("dead")
+
+    async def end(self, by: int = signal.SIGTERM) -> str:
+        os.kill(self._pid, by)
+        return await self.dies()
+
+    async def _told(self, start: str) -> str:
+        with anyio.fail_after(WITHIN):
+            line = (await self._lines.receive_until(b"\n", 1000)).decode()
+        assert line.startswith(start), line
+        return line
+
+
+@asynccontextmanager
+async def lives(folder: Path):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    environment = {
+        **{name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ},
+        "PYTHONPATH": str(ROOT),
+        "HOME": str(folder),
+        "TAPEBOT_HOME": str(folder / "home"),
+    }
+    process = await anyio.open_process(
+        [sys.executable, str(LIVES)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=None,
+        cwd=folder,
+        env=environment,
+    )
+    held = Lives(process, port)
+    async with process:
+        try:
+            yield held
+        finally:
+            with anyio.CancelScope(shield=True):
+                await process.stdin.aclose()
+                if held._pid and process.returncode is None:
+                    with suppress(ProcessLookupError):
+                        os.kill(held._pid, signal.SIGKILL)
+                # Its last word is heard out, or it would have nobody to tell it to.
+                async for _ in process.stdout:
+                    pass
+
+
+async def kill_between_append_and_answer(folder: Path, kills: int, seed: int) -> None:
+    chance = random.Random(seed)
+    token = TokenBook(folder / "home" / "tape-tokens.json").add("bot", "append", ["*"])
+    acknowledged: dict[str, dict[int, str]] = {tape: {} for tape in TAPES}
+    finished = anyio.Event()
+    async with lives(folder) as server:
+        store = RemoteTapeStore(server.url, token, patience=WITHIN)
+
+        async def write(tape: str, writer: int) -> None:
+            step = 0
+            while not finished.is_set():
+                pair = [message("user", f"{writer}.{step}{half}") for half in "ab"]
+                for entry in await store.append_many(tape, pair):
+                    assert entry.id not in acknowledged[tape], "an id was given twice"
+                    acknowledged[tape][entry.id] = entry.payload["content"]
+                step += 1
+
+        await server.start()
+        for tape in TAPES:
+            await store.create_tape(tape)
+        assert (await server.end()).strip() == "dead 0"
+        async with anyio.create_task_group() as tasks:
+            for writer in range(4):
+                tasks.start_soon(write, TAPES[writer % 2], writer)
+            for _ in range(kills):
+                await server.start(chance.randint(1, 6), before=chance.random() < 0.3)
+                assert (await server.dies()).strip() == "dead -9"
+            await server.start()
+            finished.set()
+        retries = store.statistics()["retries"]
+        await store.close()
+        assert (await server.end()).strip() == "dead 0"
+    assert retries >= kills
+    await check(folder, acknowledged)
+
+
+async def check(folder: Path, acknowledged: dict[str, dict[int, str]]) -> None:
+    store = FileTapeStore(folder / "home" / "tapes", read_only=True)
+    for tape, known in acknowledged.items():
+        entries = await store.read(tape)
+        said = {e.id: e.payload["content"] for e in entries if e.kind == "message"}
+        assert said.items() >= known.items(), "an acknowledged entry is lost or moved"
+        texts = list(said.values())
+        assert len(set(texts)) == len(texts), "something was appended twice"
+        assert [first[:-1] for first in texts[::2]] == [second[:-1] for second in texts[1::2]]
+        assert len(known) == len(said), "the last appends were answered, too"
+    await store.close()
+
+
+async def test_a_server_killed_between_append_and_answer_loses_nothing_and_repeats_nothing(
+    tmp_path,
+):
+    await kill_between_append_and_answer(tmp_path, 3, seed=1)
+
+
+@pytest.mark.slow
+async def test_a_hundred_kills_of_the_server_lose_nothing_and_repeat_nothing(tmp_path):
+    await kill_between_append_and_answer(tmp_path, 100, seed=2)
+
+
+@pytest.mark.slow
+async def test_a_bot_on_a_tape_server_talks_is_killed_and_goes_on(tmp_path):
+    """The server and the bot die in turn; every message is answered once, as on files."""
+    token = TokenBook(tmp_path / "home" / "tape-tokens.json").add("bot", "admin", ["*"])
+    async with lives(tmp_path) as server:
+        await server.start()
+        settings = {"TAPEBOT_TAPE_STORE": server.url, "TAPEBOT_TAPE_STORE_TOKEN": token}
+        platform = Platform(tmp_path, 5, settings)
+
+        events = ["ack", "model", "answer", "ack"]
+        for number, event in enumerate(events):
+            script = [(chat, f"my number is {number}") for chat in ("a", "b")]
+            await platform.round(Kill(event=event), script, settle=number % 2 == 1)
+            await server.end(signal.SIGKILL)
+            await server.start()
+        found = await platform.finish()
+        assert (found["messages"], found["kills"]) == (2 * len(events), len(events))
+        assert (await server.end()).strip() == "dead 0"
