@@ -28,6 +28,9 @@ FIGURES = {
     "prefix": "the share of each prompt that a cache may serve",
     "start": "from the command to the prompt and to the first reply",
     "resident": "memory of a thousand open sessions",
+    "search": "a search at ten thousand to a million entries, and the index's size and making",
+    "index": "from an append until it is found, and the index's share of a turn",
+    "remote": "durable appends a second over HTTP",
 }
 _LONGEST = 600
 

@@ -106,7 +106,7 @@ def test_what_is_written_after_a_repair_is_never_lost(found, size):
     """Whatever lines came before, a batch with the ids after them is read whole."""
     data = b"".join((b"\xff\n" if line is None else encode_line(line)) for line in found)
     with file_of(data) as fd:
-        last_id = scan.tail(fd, len(data)).last_id
+        last_id = scan.tail(scan.FileBytes(fd, len(data))).last_id
     batch = [
         Line(TapeEntry(last_id + place, "event", {"new": True}), size - place)
         for place in range(1, size + 1)
@@ -119,7 +119,7 @@ def test_what_is_written_after_a_repair_is_never_lost(found, size):
 def test_reading_backwards_finds_the_lines_that_reading_forwards_finds(found, rest):
     data = b"".join(raw + b"\n" for raw in found) + rest
     with file_of(data) as fd:
-        backwards = list(scan.lines_back(fd, len(data)))[::-1]
+        backwards = list(scan.lines_back(scan.FileBytes(fd, len(data))))[::-1]
     for offset, raw in backwards:
         assert data[offset : offset + len(raw)] == raw
     assert [raw for _, raw in backwards] == data.removesuffix(b"\n").split(b"\n") * bool(data)
@@ -130,8 +130,8 @@ def test_reading_backwards_finds_the_lines_that_reading_forwards_finds(found, re
 def test_the_end_of_any_file_can_be_told_and_agrees_with_what_is_read(found, rest):
     data = b"".join(raw + b"\n" for raw in found) + rest
     with file_of(data) as fd:
-        ending = scan.tail(fd, len(data))
-        read, damaged = scan.entries_between(fd, len(data), 1, None)
+        ending = scan.tail(scan.FileBytes(fd, len(data)))
+        read, damaged = scan.entries_between(scan.FileBytes(fd, len(data)), 1, None)
         assert os.fstat(fd).st_size == len(data)
     assert ending.last_id >= 0
     assert ending.unterminated == (not data.endswith(b"\n") and bool(data))

@@ -1,0 +1,153 @@
+"""A conversation and questions on it, with the messages that answer them: JSON Lines.
+
+``{"type": "message", "id", "text"}`` and, where they are known, ``session``, ``ts``, ``speaker``;
+``{"type": "question", "text", "evidence": [ids of messages]}`` and, where it has one, ``category``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+
+from bot.errors import TapebotError
+from bot.tape.search import LONGEST_QUERY
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_NAMED = 5
+"""Unknown ids that an error names at most."""
+
+# Whoever numbers messages means names all the same.
+_Name = Annotated[str, Field(coerce_numbers_to_str=True)]
+
+
+class _Message(BaseModel):
+    type: Literal["message"]
+    id: _Name
+    text: str
+    session: _Name | None = None
+    ts: datetime | None = None
+    speaker: str | None = None
+
+
+class _Question(BaseModel):
+    type: Literal["question"]
+    text: str = Field(max_length=LONGEST_QUERY, pattern=r"\S")
+    evidence: list[_Name] = []
+    category: str | None = None
+
+
+_LINE: TypeAdapter[_Message | _Question] = TypeAdapter(
+    Annotated[_Message | _Question, Field(discriminator="type")]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """Something that was said.
+
+    Attributes:
+        id: Its name in the file.
+        text: What was said.
+        session: The conversation it is part of; those of one session follow each other.
+        said: When; aware.
+        speaker: Who said it; ``assistant``, in any case, for the assistant.
+    """
+
+    id: str
+    text: str
+    session: str | None = None
+    said: datetime | None = None
+    speaker: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is searched for.
+
+    Attributes:
+        text: The question.
+        evidence: Ids of the messages that answer it, each once; at least one.
+        category: Of what sort it is.
+    """
+
+    text: str
+    evidence: tuple[str, ...]
+    category: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """What a file holds.
+
+    Attributes:
+        messages: In the order of the file.
+        questions: Those with evidence.
+        without_evidence: How many others there are.
+    """
+
+    messages: tuple[Message, ...]
+    questions: tuple[Question, ...]
+    without_evidence: int = 0
+
+
+def read_dataset(path: Path) -> Dataset:
+    """Read a file.
+
+    Raises:
+        TapebotError: A line is neither a message nor a question, an id is there twice, evidence
+            names no message, or nothing is asked; the text says which line.
+        OSError: The file cannot be read.
+    """
+    messages: dict[str, Message] = {}
+    questions: dict[int, Question] = {}
+    asked = 0
+    for number, line in _lines(path):
+        if isinstance(line, _Message):
+            if line.id in messages:
+                raise TapebotError(f"{path}, line {number}: there is a message {line.id} already")
+            messages[line.id] = Message(
+                line.id, line.text, line.session, _aware(line.ts), line.speaker
+            )
+            continue
+        asked += 1
+        if line.evidence:
+            evidence = tuple(dict.fromkeys(line.evidence))
+            questions[number] = Question(line.text, evidence, line.category)
+    for number, question in questions.items():
+        _check(path, number, question.evidence, messages)
+    if not questions:
+        raise TapebotError(f"{path} holds no question with evidence: there is nothing to measure")
+    return Dataset(tuple(messages.values()), tuple(questions.values()), asked - len(questions))
+
+
+def _lines(path: Path) -> Iterator[tuple[int, _Message | _Question]]:
+    """Yield what the lines say, with their numbers; blank ones are passed over."""
+    content = path.read_bytes().removeprefix(_BYTE_ORDER_MARK)
+    for number, raw in enumerate(content.split(b"\n"), start=1):
+        if not raw.strip():
+            continue
+        try:
+            yield number, _LINE.validate_json(raw)
+        except ValidationError as error:
+            wrong = error.errors()[0]
+            where = ".".join(str(part) for part in wrong["loc"][1:])
+            # Of the one line that was parsed; the number of the file's line stands before it.
+            what = wrong["msg"].replace("line 1 column", "column")
+            told = f"{where}: {what}" if where else what
+            raise TapebotError(f"{path}, line {number}: {told}") from error
+
+
+def _aware(moment: datetime | None) -> datetime | None:
+    return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else moment
+
+
+def _check(path: Path, number: int, evidence: Sequence[str], messages: dict[str, Message]) -> None:
+    unknown = [one for one in evidence if one not in messages]
+    if unknown:
+        named = ", ".join(unknown[:_NAMED]) + (" …" if len(unknown) > _NAMED else "")
+        raise TapebotError(f"{path}, line {number}: the evidence names no message: {named}")

@@ -1,0 +1,107 @@
+"""How good the answers of a search are. Pure.
+
+Rule 1: recall@k of a question is the share of its evidence among the first k hits.
+Rule 2: NDCG@10 is binary: a hit is evidence or it is not; the ideal answer begins with all evidence.
+Rule 3: a figure of many questions is the mean of theirs; each counts alike.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+DEPTHS = (5, 10, 20)
+_DEPTH = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a search gave for a question.
+
+    Attributes:
+        evidence: Ids of the messages that answer it, each once.
+        hits: Ids of the messages found, best first.
+        seconds: That the search took.
+        category: The question's.
+    """
+
+    evidence: tuple[str, ...]
+    hits: tuple[str, ...]
+    seconds: float
+    category: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Measures:
+    """Figures of some questions.
+
+    Attributes:
+        questions: How many.
+        recall: By depth: mean share of the evidence among so many hits.
+        any: Share of the questions with any evidence among the first ten hits.
+        ndcg: Mean NDCG of the first ten hits.
+        p50: Median seconds of a search.
+        p95: Seconds that 95 % of the searches do not exceed.
+    """
+
+    questions: int
+    recall: dict[int, float]
+    any: float
+    ndcg: float
+    p50: float
+    p95: float
+
+    def as_json(self) -> dict[str, Any]:
+        """Return them by the names that other programs may rely on."""
+        return {
+            "questions": self.questions,
+            **{f"recall@{depth}": round(value, 4) for depth, value in self.recall.items()},
+            f"any@{_DEPTH}": round(self.any, 4),
+            f"ndcg@{_DEPTH}": round(self.ndcg, 4),
+            "p50_ms": round(1_000 * self.p50, 3),
+            "p95_ms": round(1_000 * self.p95, 3),
+        }
+
+
+def measured(answers: Sequence[Answer]) -> Measures:
+    """Return the figures of at least one answer."""
+    taken = sorted(answer.seconds for answer in answers)
+    return Measures(
+        questions=len(answers),
+        recall={depth: fmean(recall(answer, depth) for answer in answers) for depth in DEPTHS},
+        any=fmean(recall(answer, _DEPTH) > 0 for answer in answers),
+        ndcg=fmean(ndcg(answer) for answer in answers),
+        p50=_not_exceeded(taken, 0.5),
+        p95=_not_exceeded(taken, 0.95),
+    )
+
+
+def by_category(answers: Sequence[Answer]) -> dict[str, Measures]:
+    """Return the figures of each category by its name; what has none is in none."""
+    names = sorted({answer.category for answer in answers if answer.category is not None})
+    return {name: measured([one for one in answers if one.category == name]) for name in names}
+
+
+def recall(answer: Answer, depth: int) -> float:
+    """Return the share of the evidence that is among so many hits."""
+    first = set(answer.hits[:depth])
+    return sum(one in first for one in answer.evidence) / len(answer.evidence)
+
+
+def ndcg(answer: Answer) -> float:
+    """Return the discounted gain of the first ten hits, 1.0 where no order is better."""
+    gain = sum(
+        1 / math.log2(rank + 1)
+        for rank, hit in enumerate(answer.hits[:_DEPTH], start=1)
+        if hit in answer.evidence
+    )
+    ideal = range(1, min(_DEPTH, len(answer.evidence)) + 1)
+    return gain / sum(1 / math.log2(rank + 1) for rank in ideal)
+
+
+def _not_exceeded(ordered: Sequence[float], share: float) -> float:
+    """Return the value that this share of the values does not exceed."""
+    return ordered[math.ceil(len(ordered) * share) - 1]

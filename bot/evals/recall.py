@@ -1,0 +1,76 @@
+"""Asks the bot's own search the questions of a dataset."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from time import perf_counter
+
+from bot.clock import iso
+from bot.evals.dataset import Dataset, Message
+from bot.evals.metrics import DEPTHS, Answer
+from bot.tape.entries import SESSION_NEW, TapeEntry, anchor, message
+from bot.tape.search import SearchQuery
+from bot.tape.store import TapeStore
+from bot.tape.stores.file import FileTapeStore
+
+_TAPE = "eval:recall"
+_PORTION = 500
+_ASSISTANT = "assistant"
+
+
+async def ask_all(dataset: Dataset, folder: Path) -> list[Answer]:
+    """Write the messages to a tape, ask each question, and return what was found.
+
+    Args:
+        dataset: What was said, and what is asked.
+        folder: An empty folder, for the tape.
+    """
+    store = FileTapeStore(folder, sync=False)
+    try:
+        names = await _write(store, dataset)
+        # The index catches up at the first search; what is timed is searching alone.
+        await store.search(SearchQuery(tapes=(_TAPE,), limit=1))
+        answers = []
+        for question in dataset.questions:
+            query = SearchQuery(
+                text=question.text,
+                tapes=(_TAPE,),
+                kinds=frozenset({"message"}),
+                limit=max(DEPTHS),
+            )
+            began = perf_counter()
+            hits = await store.search(query)
+            taken = perf_counter() - began
+            found = tuple(names[hit.entry.id] for hit in hits)
+            answers.append(Answer(question.evidence, found, taken, question.category))
+        return answers
+    finally:
+        await store.close()
+
+
+async def _write(store: TapeStore, dataset: Dataset) -> dict[int, str]:
+    """Write the messages with a boundary between sessions; return their ids by those on the tape."""
+    await store.create_tape(_TAPE)
+    planned: list[tuple[TapeEntry, str]] = []
+    before: Message | None = None
+    for one in dataset.messages:
+        if before is not None and before.session != one.session:
+            planned.append((anchor(SESSION_NEW, {"owner": "human"}), ""))
+        planned.append((_entry(one), one.id))
+        before = one
+    names: dict[int, str] = {}
+    for start in range(0, len(planned), _PORTION):
+        portion = planned[start : start + _PORTION]
+        written = await store.append_many(_TAPE, [entry for entry, _ in portion])
+        names |= {entry.id: name for entry, (_, name) in zip(written, portion, strict=True)}
+    return names
+
+
+def _entry(said: Message) -> TapeEntry:
+    assistant = said.speaker is not None and said.speaker.casefold() == _ASSISTANT
+    entry = message(_ASSISTANT if assistant else "user", said.text)
+    if said.speaker is not None and not assistant:
+        entry = entry.with_meta(sender={"id": said.speaker, "name": said.speaker})
+    if said.said is not None:
+        entry = entry.with_meta(ts=iso(said.said), sent=iso(said.said))
+    return entry
