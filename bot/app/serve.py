@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import signal
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -14,10 +16,11 @@ from bot.app.build import App, open_app
 from bot.app.channels import Announce, at_terminal, build_channels, run_channels
 from bot.bus import Address, Answer
 from bot.control import serve_control
-from bot.errors import ChannelRefused, ModelError
+from bot.errors import ChannelRefused, ModelError, TapeError
 from bot.ids import new_id
 from bot.llm.retry import Warmable
 from bot.settings import Settings
+from bot.tape.entries import TapeEntry
 from bot.tape.search import SearchQuery
 from bot.tape.store import TapeStore
 from bot.tape.wire import hit_record
@@ -25,6 +28,12 @@ from bot.tape.wire import hit_record
 logger = logging.getLogger(__name__)
 
 _CONSOLE = Address("console", "local")
+
+_LONGEST_TEXT = 1_900
+"""Characters of a text in an answer to ``tapebot tape search``."""
+
+_LARGEST_ANSWER = 900_000
+"""Bytes of such an answer: what the control socket carries."""
 
 
 async def serve(settings: Settings) -> None:
@@ -72,7 +81,26 @@ async def _search(store: TapeStore, request: Mapping[str, Any]) -> Mapping[str, 
         tapes=tuple(map(str, tapes)) if isinstance(tapes, list) else None,
         limit=limit if type(limit) is int else 10,
     )
-    return {"ok": True, "hits": [hit_record(hit) for hit in await store.search(query)]}
+    hits = [hit_record(replace(hit, entry=_shown(hit.entry))) for hit in await store.search(query)]
+    if len(json.dumps(hits)) > _LARGEST_ANSWER:
+        raise TapeError(f"{len(hits)} hits are too much for one answer; ask for fewer of them")
+    return {"ok": True, "hits": hits}
+
+
+def _shown(entry: TapeEntry) -> TapeEntry:
+    """Return as much of an entry as a line of an answer shows."""
+    meta = {key: value for key, value in entry.meta.items() if key != "attachments"}
+    return replace(entry, payload=_cut(entry.payload), meta=_cut(meta))
+
+
+def _cut(value: Any) -> Any:
+    """Return a JSON value whose texts are not long."""
+    if isinstance(value, str):
+        more = len(value) - _LONGEST_TEXT
+        return f"{value[:_LONGEST_TEXT]} … ({more} more characters)" if more > 0 else value
+    if isinstance(value, dict):
+        return {key: _cut(one) for key, one in value.items()}
+    return [_cut(one) for one in value] if isinstance(value, list) else value
 
 
 def _announcer(app: App) -> Announce:

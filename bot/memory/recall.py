@@ -28,6 +28,9 @@ _SHOWN = 400
 _CANDIDATES, _MOST_CANDIDATES = 4, 100
 """Hits that are looked at for each passage that is wanted, and in all."""
 
+_UNSHARED = 0.3
+"""Share of the question's words that stands for those that were only nearly found."""
+
 _FOUND = frozenset({"message", "event"})
 _ANY_DAYS = 36_500
 _OWN_NAMES = frozenset({"memory", "note", "history", "tapebot"})
@@ -140,6 +143,9 @@ def _ranked(
     best = max((shares[id(one)] for one in texts), default=0.0)
     top = max((score for _, score in said), default=0.0)
     scored = [(shares[id(one)], one) for one in (*zone, *files) if shares[id(one)]]
+    if not scored and not best and any(hit.direct for hit in hits):
+        # Found by words spelt a little differently, or by a date: by none that both have.
+        best = _UNSHARED
     if top and best:
         # A question that was asked before shares its words but holds no answer.
         scored += [

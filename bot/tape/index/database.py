@@ -12,6 +12,7 @@ import logging
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
+from itertools import count
 from pathlib import Path
 from threading import Lock
 
@@ -77,36 +78,34 @@ class Database:
 
     Args:
         path: The file; None for memory.
-        read_only: Another process writes it.
 
     Attributes:
         fresh: It was made anew: there was none, or none that could be trusted.
-        writer: The connection that writes; None where it may only be read.
+        writer: The connection that writes; None once it is closed.
     """
 
-    def __init__(self, path: Path | None, *, read_only: bool = False) -> None:
+    def __init__(self, path: Path | None) -> None:
         """Open it; make it anew where it cannot be trusted.
 
         Raises:
             TapeError: It can neither be opened nor made.
         """
         self._path = path
-        self._read_only = read_only
         self._readers: list[sqlite3.Connection] = []
         self._guard = Lock()
         self.fresh = False
         self.writer: sqlite3.Connection | None = None
         try:
-            if not read_only:
-                self._open()
+            self._open()
+            self._files = self._present()
         except (sqlite3.Error, OSError) as error:
             self.close()
             raise TapeError(f"the index {path} cannot be used ({error})") from error
 
     @property
-    def usable(self) -> bool:
-        """Whether there is something to search."""
-        return self.writer is not None or (self._path is not None and self._path.exists())
+    def gone(self) -> bool:
+        """Whether somebody has taken away, or replaced, files that it is in."""
+        return self._path is not None and self._files != self._present()
 
     @contextmanager
     def reader(self) -> Iterator[sqlite3.Connection]:
@@ -191,6 +190,18 @@ class Database:
             for suffix in ("", "-wal", "-shm"):
                 _remove(self._beside(suffix))
 
+    def _present(self) -> list[tuple[int, int] | None]:
+        """Return which files stand under its names."""
+        found: list[tuple[int, int] | None] = []
+        for suffix in ("", "-wal", "-shm") if self._path is not None else ():
+            try:
+                status = self._beside(suffix).stat()
+            except OSError:
+                found.append(None)
+            else:
+                found.append((status.st_dev, status.st_ino))
+        return found
+
     def _open(self) -> None:
         if self._path is not None and not self._trusted():
             if self._path.exists():
@@ -265,7 +276,8 @@ def _digest(path: Path) -> str:
 
 def _remove(path: Path) -> None:
     """Remove what stands under this name, if it is a file; a folder is moved aside."""
-    if path.is_dir():
-        path.rename(path.with_name(f"{path.name}.aside"))
+    if path.is_dir() and not path.is_symlink():
+        names = (f"{path.name}.aside{number or ''}" for number in count())
+        path.rename(next(free for name in names if not (free := path.with_name(name)).exists()))
     else:
         path.unlink(missing_ok=True)

@@ -174,7 +174,7 @@ def _texts(entry: TapeEntry) -> list[str]:
     if entry.kind == "message":
         return [_text(payload.get("content")), *_files(entry.meta.get("attachments"))]
     if entry.kind == "tool_call":
-        made = [call for call in entry.calls if call.get("name") not in _RECALLED]
+        made = [call for call in entry.calls if _text(call.get("name")) not in _RECALLED]
         calls = (f"{call.get('name')} {call.get('arguments')}" for call in made)
         return [" ".join((_text(payload.get("content")), *calls))]
     if entry.kind == "tool_result":

@@ -30,10 +30,10 @@ from bot.tape.store import HEADER, Anchor, Segment, last_anchor
 logger = logging.getLogger(__name__)
 
 _PORTION = 500
-"""Ids that one transaction indexes."""
+"""Ids that one transaction indexes, before others have their turn."""
 
-_LINGER = 0.2
-"""Seconds that the background lets more come together."""
+_LINGER = 1.0
+"""Seconds that the background lets more come together; a search does not wait for it."""
 
 _RECOVERY = 30.0
 """Seconds until the background tries again where the disk refused."""
@@ -77,6 +77,7 @@ class TapeIndex:
 
     def __init__(self, path: Path | None, source: IndexSource, *, read_only: bool = False) -> None:
         self._path = None if read_only else path
+        self._read_only = read_only
         self._source = source
         self._database: Database | None = None
         self._tapes: dict[str, TapeRows] = {}
@@ -101,8 +102,8 @@ class TapeIndex:
             try:
                 await self._catch_up(None)
                 await self._tidy()
-            except (sqlite3.Error, OSError, TapeError) as error:
-                if not await self._mend(error):
+            except (sqlite3.Error, OSError, ValueError, TapeError) as error:
+                if not await self._mend(error, self._database):
                     logger.warning("the index of the tapes is behind (%s); tried again", error)
                     await anyio.sleep(_RECOVERY)
             else:
@@ -124,8 +125,10 @@ class TapeIndex:
         if outdated:
             for tape in outdated:
                 logger.warning("tape %s is not what was indexed; it is indexed anew", tape)
-                self._checked.discard(tape)
-                await self._forget(tape)
+                try:
+                    await self._forget(tape)
+                except (sqlite3.Error, OSError) as error:
+                    raise TapeError(f"the tapes cannot be searched ({error})") from error
             self._statistics["mended"] += len(outdated)
             hits, _ = await self._look(query)
         return hits
@@ -193,7 +196,8 @@ class TapeIndex:
             return None
         read = {entry.id: entry for entry in entries}
         entry = read.get(found.entry)
-        if entry is None or found.print not in map(fingerprint, documents_of(entry)):
+        # A text may be of any length.
+        if entry is None or not await anyio.to_thread.run_sync(_holds, entry, found.print):
             return None
         before = tuple(read[i] for i in found.before if i in read)
         after = tuple(read[i] for i in found.after if i in read)
@@ -202,24 +206,30 @@ class TapeIndex:
     async def _ask(self, tapes: Iterable[str] | None, question: Callable[[Database], _T]) -> _T:
         """Answer a question that knows every entry of these tapes (None: of all)."""
         for last in (False, True):
+            database = None
             try:
                 database = await self._catch_up(tapes)
                 return await anyio.to_thread.run_sync(question, database)
             except (sqlite3.Error, OSError, ValueError) as error:
-                if last or not await self._mend(error):
+                if last or not await self._mend(error, database or self._database):
                     raise TapeError(f"the tapes cannot be searched ({error})") from error
         raise AssertionError
 
-    async def _mend(self, error: Exception) -> bool:
-        """Discard the database where an error says that it is damaged or gone; say whether."""
-        gone = self._path is not None and not self._path.exists()
-        # An operation that failed (no space, no memory) tells nothing of what is in the file.
-        if isinstance(error, (sqlite3.OperationalError, OSError)) and not gone:
-            return False
-        logger.warning("the index of the tapes is damaged (%s); it is made anew", error)
+    async def _mend(self, error: Exception, database: Database | None) -> bool:
+        """Discard the database where an error says that it is damaged or gone.
+
+        Returns:
+            Whether it is worth trying again: it was discarded, now or by another who met the same.
+        """
         async with self._lock:
-            if self._database is not None:
-                await anyio.to_thread.run_sync(self._database.discard)
+            if database is not self._database:
+                return True
+            gone = database is not None and database.gone
+            if isinstance(error, TapeError) or not (gone or _is_damage(error)):
+                return False
+            logger.warning("the index of the tapes is damaged (%s); it is made anew", error)
+            if database is not None:
+                await anyio.to_thread.run_sync(database.discard)
             self._begin_anew()
         return True
 
@@ -229,18 +239,43 @@ class TapeIndex:
         """Index what is new; return the database."""
         async with self._lock:
             database = await self._opened()
+            if self._read_only:
+                # Nobody takes note of what another process writes.
+                self._known = set(await self._source.list_tapes())
+                self._checked.clear()
         wanted = set(self._known if tapes is None else self._known.intersection(tapes))
         for tape in sorted(wanted - self._checked | wanted & self._changed):
-            async with self._lock:
-                database = await self._opened()
-                await self._index(database, tape)
+            try:
+                database = await self._catch_up_with(tape)
+            except TapeError as error:
+                if tapes is not None:
+                    raise
+                # One tape that cannot be read keeps no other from being found in.
+                logger.warning("tape %s cannot be indexed (%s)", tape, error)
         return database
 
+    async def _catch_up_with(self, tape: str) -> Database:
+        """Index what a tape has now, portion by portion; others have their turn in between."""
+        target: int | None = None
+        while True:
+            async with self._lock:
+                database = await self._opened()
+                place, version = await self._index(database, tape)
+            # A tape that grows all the time must not keep a search waiting for ever.
+            target = version if target is None else target
+            if place >= target:
+                return database
+
     async def _opened(self) -> Database:
+        if self._database is not None and self._database.gone:
+            logger.warning("the files of the tapes' index are gone; it is made anew")
+            await anyio.to_thread.run_sync(self._database.discard)
+            self._begin_anew()
         if self._database is None:
             listed = await self._source.list_tapes()
-            self._database = await anyio.to_thread.run_sync(Database, self._path)
-            self._tapes = await anyio.to_thread.run_sync(writing.tapes, self._database)
+            # All at once: what is cancelled in between would leave an index that knows of no tape.
+            opened = await anyio.to_thread.run_sync(_open, self._path)
+            self._database, self._tapes = opened
             self._next = max((rows.id for rows in self._tapes.values()), default=0) + 1
             self._known.update(listed)
             self._statistics["rebuilt"] += self._database.fresh
@@ -248,14 +283,14 @@ class TapeIndex:
                 await self._drop(self._database, gone)
         return self._database
 
-    async def _index(self, database: Database, tape: str) -> None:
-        """Index what is new on a tape."""
-        self._changed.discard(tape)
+    async def _index(self, database: Database, tape: str) -> tuple[int, int]:
+        """Index the next portion of a tape; return the id that it reaches, and the tape's version."""
         try:
-            await self._index_new(database, tape)
+            return await self._index_portion(database, tape)
         except TapeNotFound:
             await self._drop(database, tape)
             self._known.discard(tape)
+            return 0, 0
         except BaseException:
             # What was undone in the database must be undone here.
             self._checked.discard(tape)
@@ -267,7 +302,9 @@ class TapeIndex:
                     self._tapes[tape] = stored[tape]
             raise
 
-    async def _index_new(self, database: Database, tape: str) -> None:
+    async def _index_portion(self, database: Database, tape: str) -> tuple[int, int]:
+        # Before the look: what comes in between makes it changed once more.
+        self._changed.discard(tape)
         rows = self._tapes.get(tape)
         if rows is not None and tape not in self._checked and not await self._fits(rows):
             await self._drop(database, tape)
@@ -276,17 +313,23 @@ class TapeIndex:
             rows = self._tapes[tape] = TapeRows(self._next, tape)
             self._next += 1
         version = await self._source.version(tape)
+        entries: list[TapeEntry] = []
         place = rows.indexed
-        while place < version:
+        # Of ids that a reset dropped there may be any number.
+        while place < version and not entries:
             upto = min(version, place + _PORTION)
             entries = await self._source.read(tape, place + 1, upto)
             place = upto
-            if entries:
-                headed = any(entry.name == HEADER for entry in entries)
-                segments = await self._source.segments(tape) if headed else []
-                await anyio.to_thread.run_sync(writing.add, database, rows, entries, segments)
-                self._statistics["entries"] += len(entries)
+        if entries:
+            headers = [entry.id for entry in entries if entry.name == HEADER]
+            cuts = [i for i in headers if not await self._source.read(tape, i - 1, i - 1)]
+            segments = await self._source.segments(tape) if cuts else []
+            await anyio.to_thread.run_sync(writing.add, database, rows, entries, segments, cuts)
+            self._statistics["entries"] += len(entries)
         self._checked.add(tape)
+        if place < version:
+            self._changed.add(tape)
+        return place, version
 
     async def _fits(self, rows: TapeRows) -> bool:
         """Say whether the last entry that was indexed is on the tape as it was."""
@@ -294,13 +337,15 @@ class TapeIndex:
         return bool(entries) and writing.digest_of(entries[0]) == rows.digest
 
     async def _drop(self, database: Database, tape: str) -> None:
-        rows = self._tapes.pop(tape, None)
+        rows = self._tapes.get(tape)
         if rows is not None:
             await anyio.to_thread.run_sync(writing.forget, database, rows)
+            self._tapes.pop(tape, None)
 
     async def _forget(self, tape: str) -> None:
         async with self._lock:
             await self._drop(await self._opened(), tape)
+            self._checked.discard(tape)
             self._changed.add(tape)
 
     async def _tidy(self) -> None:
@@ -314,6 +359,31 @@ class TapeIndex:
         self._database = None
         self._tapes = {}
         self._checked = set()
+
+
+def _open(path: Path | None) -> tuple[Database, dict[str, TapeRows]]:
+    """Return a database and the tapes that it knows."""
+    database = Database(path)
+    try:
+        return database, writing.tapes(database)
+    except (sqlite3.Error, OSError, ValueError) as error:
+        if _is_damage(error):
+            database.discard()
+        database.close()
+        raise
+
+
+def _is_damage(error: Exception) -> bool:
+    """Say whether an error tells that what is in the file is wrong.
+
+    An operation that failed (no space, no memory) tells nothing of it.
+    """
+    return not isinstance(error, (sqlite3.OperationalError, OSError))
+
+
+def _holds(entry: TapeEntry, print_: int) -> bool:
+    """Say whether an entry is found by terms of this fingerprint."""
+    return print_ in map(fingerprint, documents_of(entry))
 
 
 def _closed(database: Database | None) -> None:

@@ -12,6 +12,8 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from bot.tape.index.database import LANE
+
 NEIGHBOURS = 2
 """Turns on each side that count."""
 
@@ -52,6 +54,11 @@ class Row:
     print: int
     counts: Mapping[str, int]
 
+    @property
+    def key(self) -> tuple[int, int]:
+        """The number of its tape, and its entry."""
+        return self.id // (2 * LANE), self.entry
+
 
 def read_row(
     columns: tuple[int, int, int, float, int, int, str], asked: Mapping[str, float]
@@ -71,8 +78,9 @@ def read_row(
 
 
 def idf(found: int, total: int) -> float:
-    """Return the weight of a term that so many of so many rows have."""
-    return math.log(1 + (total - found + 0.5) / (found + 0.5))
+    """Return the weight of a term that so many of so many rows have; it is above 0."""
+    # It may be counted over more tapes than are searched.
+    return math.log(1 + (max(0, total - found) + 0.5) / (found + 0.5))
 
 
 def score(

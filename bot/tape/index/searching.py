@@ -12,13 +12,14 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from bot.tape.index.database import LANE
 from bot.tape.index.documents import date_terms
 from bot.tape.index.ranking import COLUMNS, NAMED, NEIGHBOURS, Row, alike, idf, read_row, score
 from bot.tape.index.scope import Scope
 from bot.tape.index.spelling import known, near
-from bot.tape.index.terms import query_terms, terms_of
+from bot.tape.index.terms import query_terms, terms_of, with_pairs
 from bot.tape.index.writing import TapeRows
 from bot.tape.search import SearchQuery
 
@@ -29,6 +30,13 @@ _READ = 80
 """Gathered rows that are read and ranked at least."""
 
 _PORTION = 500
+_MEANT = 4
+"""Words that one word may have been meant for."""
+
+_GUESSED = 24
+"""Unknown words of a question for which nearly equal ones are looked for: each costs a look through all
+words of the index that begin alike."""
+
 _DATE_WORTH = 0.8
 
 
@@ -74,6 +82,8 @@ class Search:
         self._weights: dict[str, float] = {}
         self._gathered: defaultdict[int, float] = defaultdict(float)
         self._phrased = False
+        self._common: list[str] = []
+        self._guessed = 0
 
     def run(self) -> list[Found]:
         """Return what fits best, best first."""
@@ -90,7 +100,12 @@ class Search:
             having = [set(self._rows(f'"{" ".join(phrase)}"')) for phrase in phrases]
             rows = set.intersection(*having)
             self._gathered = defaultdict(float, {row: self._gathered[row] for row in rows})
-        return self._found(self._ranked(speakers))
+            self._weigh(phrases, having)
+        ranked = self._ranked(speakers)
+        if not ranked and self._common and not phrases:
+            self._gather_admitted()
+            ranked = self._ranked(speakers)
+        return self._found(ranked)
 
     # Gathering.
 
@@ -104,6 +119,7 @@ class Search:
                 room -= self._gather_term(term)
             else:
                 self._weights[term] = idf(found, self._scope.total)
+                self._common.append(term)
         if room == _GATHERED and self._weights:
             self._gather_common(list(self._weights))
         if not self._gathered:
@@ -127,8 +143,16 @@ class Search:
         return len(rows)
 
     def _gather_near(self, term: str, *, doubted: bool = False) -> None:
+        self._guessed += 1
+        if self._guessed > _GUESSED:
+            return
+        meant, nearest = 0, 0.0
         for other, worth in near(self._connection, term, doubted=doubted).items():
-            self._gather_term(other, worth=worth, exact=True)
+            if meant == _MEANT or worth < nearest:
+                break
+            # The words are those of all tapes: another tape's must not stand in the way.
+            if self._gather_term(other, worth=worth, exact=True):
+                meant, nearest = meant + 1, worth
 
     def _gather_common(self, terms: Sequence[str]) -> None:
         """Gather by terms of which each alone is too common: rows that have them all, newest first."""
@@ -138,6 +162,22 @@ class Search:
                 self._gathered[row] += 1.0
             if self._gathered:
                 return
+
+    def _gather_admitted(self) -> None:
+        """Gather by the terms that are too common, newest first, what the filters let through."""
+        rows = self._rows(" OR ".join(f'"{term}"' for term in self._common))
+        found = 0
+        while found < _READ and (portion := list(islice(rows, _PORTION))):
+            admitted = self._read(portion)
+            found += len(admitted)
+            self._gathered.update(dict.fromkeys(admitted, 1.0))
+
+    def _weigh(self, phrases: Sequence[list[str]], having: Sequence[set[int]]) -> None:
+        """Weigh the words of phrases of which no word counts by itself: common ones, or a name's."""
+        for phrase, rows in zip(phrases, having, strict=True):
+            if not self._weights.keys() & set(with_pairs(phrase)):
+                weight = idf(len(rows), self._scope.total)
+                self._weights.update(dict.fromkeys(phrase, weight))
 
     def _rows(self, expression: str, most: int = -1) -> Iterator[int]:
         """Yield the rows within the scope that match."""
@@ -169,28 +209,40 @@ class Search:
         """Return the best of what was gathered, each entry once."""
         best: dict[tuple[int, int], tuple[float, Row]] = {}
         for value, row in self._scored(self._admitted(), speakers):
-            key = (row.id // (2 * LANE), row.entry)
-            if key not in best or best[key][0] < value:
-                best[key] = (value, row)
+            if row.key not in best or best[row.key][0] < value:
+                best[row.key] = (value, row)
         # What fits about equally is told by its age.
         return heapq.nsmallest(
             self._query.limit, best.values(), key=lambda one: (-one[0], -one[1].ts, -one[1].id)
         )
 
     def _admitted(self) -> dict[int, Row]:
-        """Return rows that the filters let through: as many as are ranked, best gathered first."""
+        """Return rows that the filters let through: as many as are ranked, best gathered first.
+
+        They are of as many entries as are asked for: a long one, of many pieces, must not hide others.
+        """
         gathered = self._gathered
         wanted = max(_READ, 3 * self._query.limit)
         found: dict[int, Row] = {}
         first = heapq.nlargest(wanted, gathered, key=lambda row: (gathered[row], row))
         found |= self._read(first)
-        if len(found) < min(wanted, len(gathered)):
+        entries = {row.key for row in found.values()}
+        most = self._query.limit
+        if len(first) < len(gathered) and (len(found) < wanted or len(entries) < most):
             later = sorted(gathered, key=lambda row: (gathered[row], row), reverse=True)
             for start in range(wanted, len(later), _PORTION):
-                found |= self._read(later[start : start + _PORTION])
-                if len(found) >= wanted:
+                read = self._read(self._of_others(later[start : start + _PORTION], entries))
+                found |= read
+                entries.update(row.key for row in read.values())
+                if len(found) >= wanted and len(entries) >= most:
                     break
         return found
+
+    def _of_others(self, rows: Iterable[int], entries: set[tuple[int, int]]) -> list[int]:
+        """Return the rows that are not of these entries."""
+        listed = ",".join(map(str, rows))
+        found = self._connection.execute(f"SELECT id, entry FROM docs WHERE id IN ({listed})")  # noqa: S608 (numbers)
+        return [row for row, entry in found if (row // (2 * LANE), entry) not in entries]
 
     def _scored(self, rows: dict[int, Row], speakers: set[int]) -> Iterator[tuple[float, Row]]:
         """Yield rows and the turns beside them, each with its score."""
@@ -228,7 +280,7 @@ class Search:
         limit = self._query.limit
         best: dict[tuple[int, int], Row] = {}
         for row in self._scope.newest(limit):
-            best.setdefault((row.id // (2 * LANE), row.entry), row)
+            best.setdefault(row.key, row)
         rows = heapq.nsmallest(limit, best.values(), key=lambda row: (-row.ts, -row.entry))
         return [(0.0, row) for row in rows]
 

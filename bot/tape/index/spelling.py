@@ -12,7 +12,9 @@ from bot.tape.index.terms import is_word
 _KNOWN = 3
 """A word that so many rows have is no typing error."""
 
-_MOST = 4
+_MOST = 50
+"""Of the words of all tapes; those that are searched may have few of them."""
+
 _SHORT = 5
 _CLOSE, _FAR = 0.7, 0.5
 """What a match by one and by two changes is worth."""
@@ -27,8 +29,8 @@ def known(connection: sqlite3.Connection, term: str) -> int:
 def near(connection: sqlite3.Connection, term: str, *, doubted: bool = False) -> dict[str, float]:
     """Return terms that somebody who typed this one may have meant, with what each is worth.
 
-    One letter more, less, other or swapped with its neighbour; two in longer words, where nothing is
-    nearer.
+    One letter more, less, other or swapped with its neighbour; two in longer words. The nearest come
+    first, and of these those that most rows have.
 
     Args:
         connection: To the index.
@@ -38,19 +40,19 @@ def near(connection: sqlite3.Connection, term: str, *, doubted: bool = False) ->
     if not is_word(term) or (not doubted and known(connection, term) >= _KNOWN):
         return {}
     most = 1 if len(term) <= _SHORT else 2
-    candidates: set[str] = set()
+    candidates: dict[str, int] = {}
     # The first letter is seldom wrong, but may be swapped with the second.
     for first in {term[0], term[1]}:
         candidates.update(
-            row[0]
-            for row in connection.execute(
-                "SELECT term FROM vocabulary WHERE term >= ? AND term < ?"
+            connection.execute(
+                "SELECT term, found FROM vocabulary WHERE term >= ? AND term < ?"
                 " AND length(term) BETWEEN ? AND ?",
                 (first, chr(ord(first) + 1), len(term) - most, len(term) + most),
             )
         )
-    candidates.discard(term)
-    found = process.extract(term, candidates, scorer=OSA.distance, score_cutoff=most, limit=_MOST)
-    nearest = min((distance for _, distance, _ in found), default=0)
-    worth = _CLOSE if nearest <= 1 else _FAR
-    return {word: worth for word, distance, _ in found if distance == nearest}
+    candidates.pop(term, None)
+    found = process.extract(
+        term, candidates.keys(), scorer=OSA.distance, score_cutoff=most, limit=None
+    )
+    ordered = sorted((distance, -candidates[word], word) for word, distance, _ in found)
+    return {word: _CLOSE if distance <= 1 else _FAR for distance, _, word in ordered[:_MOST]}

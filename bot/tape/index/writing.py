@@ -3,7 +3,8 @@
 Rule 1: a tape's rows, how far they reach and the digest of the last entry change together.
 Rule 2: the turns of a tape are numbered in their order, with a gap at each boundary and each header, so
     that neighbours are found by counting, and none is found across them.
-Rule 3: a header of the tape's own says which entries are gone: those before it that no segment holds.
+Rule 3: a header of the tape's own, where none stands right before it, says which entries are gone: those
+    that no segment holds. Anybody may append an entry that looks like one.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import hashlib
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from bot.tape.codec import encode
@@ -85,7 +86,11 @@ def tapes(database: Database) -> dict[str, TapeRows]:
 
 
 def add(
-    database: Database, rows: TapeRows, entries: Sequence[TapeEntry], segments: Sequence[Segment]
+    database: Database,
+    rows: TapeRows,
+    entries: Sequence[TapeEntry],
+    segments: Sequence[Segment],
+    cuts: Container[int],
 ) -> None:
     """Index the next entries of a tape; ``rows`` moves on with them.
 
@@ -94,13 +99,15 @@ def add(
         rows: Where the tape stands.
         entries: What follows, in order of ids.
         segments: The tape's segments, as they are now.
+        cuts: Ids of headers before which the tape has no entry: what was live there is gone.
     """
     with database.writing() as connection:
         batch = _Batch()
         for entry in entries:
             if entry.name == HEADER and entry.data.get("session") == rows.name:
                 _flush(connection, batch)
-                _drop(connection, rows, entry.id, segments)
+                if entry.id in cuts:
+                    _drop(connection, rows, entry.id, segments)
                 rows.turns += NEIGHBOURS + 1
             _collect(connection, rows, entry, batch)
         _flush(connection, batch)

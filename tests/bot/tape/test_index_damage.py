@@ -1,0 +1,246 @@
+"""Whatever becomes of the index's files and of the tapes behind its back, no hit is wrong."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from pathlib import Path
+
+import anyio
+import pytest
+from index_talk import (
+    DAMAGE,
+    TAPES,
+    Answers,
+    answers,
+    copy_tapes,
+    fresh_answers,
+    index_files,
+    indexed_and_closed,
+    indexed_and_killed,
+    opened,
+    write_tapes,
+)
+
+from bot.tape.entries import message
+from bot.tape.index import database
+from bot.tape.search import SearchQuery
+from bot.tape.stores.file import FileTapeStore
+
+CLOSED, KILLED = "closed in order", "killed"
+Stores = dict[str, tuple[Path, Answers]]
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> Stores:
+    """Stores with an index, and what one without an index says of the same tapes."""
+    made: Stores = {}
+    for how in (CLOSED, KILLED):
+        folder = tmp_path_factory.mktemp("index") / "tapes"
+        anyio.run(write_tapes, folder)
+        if how == CLOSED:
+            anyio.run(indexed_and_closed, folder)
+        else:
+            indexed_and_killed(folder)
+        made[how] = folder, anyio.run(fresh_answers, folder, folder.with_name("fresh"))
+    return made
+
+
+def the_index(folder: Path) -> Path:
+    [path] = folder.glob("*.index.db")
+    return path
+
+
+async def check_damaged(stores: Stores, seed: int, scratch: Path) -> None:
+    """Damage a copy of a store's index, and see that nobody notices."""
+    chance = random.Random(seed)
+    folder, expected = stores[CLOSED if seed % 2 else KILLED]
+    copy = scratch / f"trial-{seed}"
+    shutil.copytree(folder, copy)
+    done = []
+    for _ in range(chance.choice((1, 1, 1, 2, 4))):
+        path = chance.choice([one for one in index_files(copy) if one.stat().st_size])
+        damage = chance.choice(DAMAGE)
+        damage(path, chance)
+        done.append(f"{damage.__name__} {path.suffix}")
+        if not any(one.stat().st_size for one in index_files(copy)):
+            break
+    try:
+        async with opened(copy) as store:
+            assert await answers(store) == expected
+        async with opened(copy) as store:
+            assert await answers(store) == expected
+    except BaseException as error:
+        error.add_note(f"seed {seed}: {', '.join(done)}")
+        raise
+    shutil.rmtree(copy)
+
+
+async def test_the_answers_that_are_compared_find_something(stores):
+    for _, expected in stores.values():
+        assert all(expected)
+        assert sum(map(len, expected)) > 100
+
+
+@pytest.mark.parametrize("how", [CLOSED, KILLED])
+async def test_an_undamaged_index_is_used_as_it_is(stores, tmp_path, caplog, how):
+    folder, expected = stores[how]
+    shutil.copytree(folder, tmp_path / "tapes")
+    async with opened(tmp_path / "tapes") as store:
+        assert await answers(store) == expected
+    assert "anew" not in caplog.text
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 4, 23, 58])
+async def test_damage_at_random_costs_no_hit_and_makes_none(stores, tmp_path, seed):
+    await check_damaged(stores, seed, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", [100, 125, 150, 175])
+async def test_a_hundred_times_damaged_at_random_no_hit_is_wrong(stores, tmp_path, first):
+    for seed in range(first, first + 25):
+        await check_damaged(stores, seed, tmp_path)
+
+
+def garbage(index: Path) -> None:
+    index.write_bytes(random.Random(0).randbytes(100_000))
+
+
+def garbage_with_a_true_beginning(index: Path) -> None:
+    index.write_bytes(index.read_bytes()[:100] + bytes(99_900))
+
+
+def nothing(index: Path) -> None:
+    index.write_bytes(b"")
+
+
+def text(index: Path) -> None:
+    index.write_text("SQLite format 3\n")
+
+
+def folder_with_a_file(index: Path) -> None:
+    index.unlink()
+    index.mkdir()
+    (index / "precious").write_text("not ours")
+
+
+def hanging_link(index: Path) -> None:
+    index.unlink()
+    index.symlink_to(index.with_name("nowhere"))
+
+
+def everything_beside_it_gone(index: Path) -> None:
+    for path in index.parent.glob(f"{index.name}?*"):
+        path.unlink()
+
+
+@pytest.mark.parametrize("how", [CLOSED, pytest.param(KILLED, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "replace",
+    [
+        garbage,
+        garbage_with_a_true_beginning,
+        nothing,
+        text,
+        folder_with_a_file,
+        hanging_link,
+        everything_beside_it_gone,
+    ],
+)
+async def test_an_index_that_is_none_is_made_anew(stores, tmp_path, how, replace):
+    folder, expected = stores[how]
+    copy = tmp_path / "tapes"
+    shutil.copytree(folder, copy)
+    replace(the_index(copy))
+    for _ in range(2):
+        async with opened(copy) as store:
+            assert await answers(store) == expected
+
+
+async def test_what_stands_in_the_place_of_the_index_is_never_deleted(stores, tmp_path):
+    """A folder with somebody's file in it is moved aside, also where one was moved there before."""
+    folder, expected = stores[CLOSED]
+    copy = tmp_path / "tapes"
+    shutil.copytree(folder, copy)
+    for _ in range(2):
+        index = the_index(copy)
+        folder_with_a_file(index)
+        async with opened(copy) as store:
+            assert await answers(store) == expected
+    assert len(list(copy.rglob("precious"))) == 2
+
+
+@pytest.mark.parametrize("how", [CLOSED, KILLED])
+async def test_another_store_s_index_tells_nothing_of_ours(stores, tmp_path, how):
+    """Its tapes have the same names, lengths and ids, and its sum is true."""
+    folder, expected = stores[how]
+    copy, other = tmp_path / "tapes", tmp_path / "other"
+    copy_tapes(folder, copy)
+    await write_tapes(other, seed=2)
+    async with opened(other) as store:
+        theirs = await answers(store)
+    assert theirs != expected
+    for path in index_files(other):
+        shutil.copy(path, copy / path.name)
+    async with opened(copy) as store:
+        assert await answers(store) == expected
+
+
+@pytest.mark.parametrize("how", [CLOSED, KILLED])
+@pytest.mark.parametrize("step", [-1, 1])
+async def test_an_index_of_another_version_is_made_anew(
+    stores, tmp_path, monkeypatch, caplog, how, step
+):
+    folder, expected = stores[how]
+    copy = tmp_path / "tapes"
+    shutil.copytree(folder, copy)
+    monkeypatch.setattr(database, "VERSION", database.VERSION + step)
+    for _ in range(2):
+        caplog.clear()
+        async with opened(copy) as store:
+            assert await answers(store) == expected
+        assert "made anew" in caplog.text
+        monkeypatch.undo()
+
+
+def all_of_it(index: Path) -> None:
+    for path in index_files(index.parent):
+        path.unlink()
+
+
+def the_file(index: Path) -> None:
+    index.unlink()
+
+
+def moved_away(index: Path) -> None:
+    index.rename(index.with_name("old"))
+
+
+@pytest.mark.parametrize("delete", [all_of_it, the_file, everything_beside_it_gone, moved_away])
+async def test_an_index_deleted_while_the_store_is_open_loses_nothing(stores, tmp_path, delete):
+    folder, _ = stores[CLOSED]
+    copy = tmp_path / "tapes"
+    shutil.copytree(folder, copy)
+    for number in range(3):
+        word = f"zugvogel{number}"
+        found: list[list[int]] = []
+        async with opened(copy) as store:
+            await answers(store)
+            delete(the_index(copy))
+            added = await store.append(TAPES[0], message("user", word))
+
+            async def ask(
+                store: FileTapeStore = store, word: str = word, found: list[list[int]] = found
+            ) -> None:
+                hits = await store.search(SearchQuery(text=word, limit=1))
+                found.append([hit.entry.id for hit in hits])
+
+            async with anyio.create_task_group() as tasks:
+                for _ in range(8):
+                    tasks.start_soon(ask)
+            last = await answers(store)
+        assert found == [[added.id]] * 8
+    async with opened(copy) as store:
+        assert await answers(store) == last
+    assert last == await fresh_answers(copy, tmp_path / "fresh")
