@@ -119,7 +119,9 @@ def handoff_note(boundary: TapeEntry | None, timezone: tzinfo) -> str | None:
     lines = [f"{key}: {_text(value)}" for key, value in boundary.data.items() if _shown(key, value)]
     if not lines:
         return None
-    head = f'<handoff name="{boundary.name}" at="{local_time(boundary, timezone)}">'
+    head = (
+        f'<handoff name="{escape_tags(str(boundary.name))}" at="{local_time(boundary, timezone)}">'
+    )
     body = escape_tags("\n".join(lines))
     return (
         f"{head}\nA note from the record on what came before; entries up to there are on the tape.\n"

@@ -119,7 +119,9 @@ class Turn:
         self.id, self.inbound, self._steps = opened.id, list(opened.inbound), opened.steps
         self._usage = opened.spent
         prompt = await self._requests.system_prompt()
-        note = event(TURN_RESUME, {"turn": self.id, "prefix": digest_of(prompt)})
+        builder = self._agent.builder.name
+        data = {"turn": self.id, "builder": builder, "prefix": digest_of(prompt)}
+        note = event(TURN_RESUME, data)
         await self._tape.append_many([*self._requests.prompt_entry(prompt), note])
         await self._calls.finish(self.id)
 
@@ -236,11 +238,14 @@ class Turn:
         if handoff is None:
             return False
         self._usage += handoff.usage
+        step = {
+            "turn": self.id,
+            "step": self._steps,
+            "status": "auto_handoff",
+            "spent": handoff.usage.as_json(),
+        }
         await self._tape.append_many(
-            [
-                anchor(CONTEXT_OVERFLOW, handoff.state, turn=self.id),
-                event(LOOP_STEP, {"turn": self.id, "step": self._steps, "status": "auto_handoff"}),
-            ]
+            [anchor(CONTEXT_OVERFLOW, handoff.state, turn=self.id), event(LOOP_STEP, step)]
         )
         return True
 

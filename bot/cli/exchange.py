@@ -12,13 +12,13 @@ from zoneinfo import ZoneInfo
 import anyio
 import anyio.to_thread
 
+from bot.app.tapes import build_tape_store
 from bot.cli.tape import printable
 from bot.errors import SettingsError, TapeNotFound
 from bot.exchange.exporting import SUFFIXES, Format, exported
 from bot.exchange.files import file_name, replacing
 from bot.files import private_directory
 from bot.settings import Settings
-from bot.tape.stores.file import FileTapeStore
 
 
 def export_tape(
@@ -51,15 +51,14 @@ def export_tape(
 async def _export(
     settings: Settings, session: str | None, form: Format, output: Path | None, into: Path | None
 ) -> None:
-    folder = settings.home / "tapes"
-    store = FileTapeStore(folder, workspace=settings.workspace_id or "", read_only=True)
+    store = build_tape_store(settings, read_only=True)
     zone = ZoneInfo(settings.timezone)
     try:
         if session is not None:
             await store.version(session)
         sessions = [session] if session is not None else await store.list_tapes()
         if not sessions:
-            raise TapeNotFound(f"there are no tapes in {folder}")
+            raise TapeNotFound("there are no tapes")
         for name in sessions:
             path = output
             if into is not None:
@@ -78,7 +77,9 @@ async def _export(
 @contextmanager
 def _sink(path: Path | None) -> Iterator[IO[bytes]]:
     if path is not None:
-        with replacing(path) as file:
+        # A pipe or a device is written to; only a file is replaced, and no link to one.
+        special = path.exists() and not path.is_file()
+        with path.open("wb") if special else replacing(path.resolve()) as file:
             yield file
         return
     yield sys.stdout.buffer

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 import anyio
 
+from bot.app.tapes import build_tape_store
 from bot.bus import Address
 from bot.cli.tape import printable
 from bot.clock import SystemClock
@@ -20,7 +21,6 @@ from bot.exchange.landing import Landing
 from bot.exchange.nanobot import read_nanobot
 from bot.exchange.restore import restore
 from bot.settings import Settings
-from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.folder import TapeFolder
 
 _TOLD = 20
@@ -37,8 +37,14 @@ def import_jsonl(settings: Settings, path: Path, *, dry_run: bool = False) -> in
     Raises:
         TapeLocked: A tapebot runs.
         TapeNotFound: There is nothing at the path.
+        SettingsError: Tapes are not in files.
         TapeWriteError: The storage refused.
     """
+    if settings.tape_store != "file":
+        raise SettingsError(
+            "TAPEBOT_TAPE_STORE: an export becomes a tape only where tapes are files; import it "
+            "there, or on the machine of the tape server, with this setting left out"
+        )
     files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
     if not path.exists() or not files:
         raise TapeNotFound(f"{path}: there is no export here")
@@ -48,11 +54,11 @@ def import_jsonl(settings: Settings, path: Path, *, dry_run: bool = False) -> in
         for file in files:
             try:
                 made = restore(file, folder, dry_run=dry_run)
-            except (TapeExists, InvalidEntry) as error:
+            except (TapeExists, InvalidEntry, OSError) as error:
                 refused = True
-                print(f"refused\t{printable(str(error))}", file=sys.stderr)
+                print(f"refused\t{printable(_why(file, error))}", file=sys.stderr)
             else:
-                print(f"{_did(dry_run)}\t{made.session}: {made.entries} entries")
+                print(f"{_did(dry_run)}\t{printable(made.session)}: {made.entries} entries")
     return 1 if refused else 0
 
 
@@ -70,7 +76,7 @@ def import_nanobot(
     Raises:
         TapeLocked: A tapebot runs.
         TapeNotFound: There is nothing of nanobot's at the path.
-        SettingsError: ``memory_to`` is no session's key.
+        SettingsError: ``memory_to`` is no session's key, or tapes are kept in memory only.
         TapeWriteError: The storage refused; what was told before is done.
     """
     zone = ZoneInfo(settings.timezone)
@@ -91,6 +97,7 @@ def import_bub(
     Raises:
         TapeLocked: A tapebot runs.
         TapeNotFound: There is nothing of bub's at the path.
+        SettingsError: Tapes are kept in memory only.
         TapeWriteError: The storage refused; what was told before is done.
     """
     zone = ZoneInfo(settings.timezone)
@@ -105,6 +112,8 @@ def _bring(
     *,
     dry_run: bool,
 ) -> int:
+    if settings.tape_store == "memory":
+        raise SettingsError("TAPEBOT_TAPE_STORE: what is imported into memory is gone at once")
     if memory_to is not None:
         try:
             memory_to = Address.parse(memory_to).session
@@ -121,9 +130,7 @@ def _bring(
 
 
 async def _land(settings: Settings, found: Found, memory_to: str | None, dry_run: bool) -> int:
-    store = FileTapeStore(
-        settings.home / "tapes", workspace=settings.workspace_id or "", read_only=dry_run
-    )
+    store = build_tape_store(settings, read_only=dry_run)
     refused = False
     landing = Landing(store, SystemClock(), settings.retention_days, memory_to, dry_run)
     try:
@@ -136,6 +143,13 @@ async def _land(settings: Settings, found: Found, memory_to: str | None, dry_run
     finally:
         await store.close()
     return 1 if refused else 0
+
+
+def _why(file: Path, error: Exception) -> str:
+    """Return what a person is told of an error."""
+    if isinstance(error, OSError):
+        return f"{file}: cannot be read ({error.strerror})"
+    return str(error)
 
 
 def _did(dry_run: bool) -> str:

@@ -17,6 +17,7 @@ from bot.errors import TapeNotFound
 from bot.llm.base import ChatMessage
 from bot.memory.fold import SessionFold
 from bot.memory.transcript import local_time, speaker
+from bot.memory.turns import TURN_RESUME
 from bot.memory.window import LOOP_STEP, TURN_END, TURN_START, WindowFold
 from bot.settings import Settings
 from bot.tape.entries import TapeEntry
@@ -41,9 +42,11 @@ def list_tapes(settings: Settings) -> int:
 
     async def run() -> None:
         store = build_tape_store(settings, read_only=True)
-        for name in await store.list_tapes():
-            print(f"{name}\t{await store.version(name)} entries")
-        await store.close()
+        try:
+            for name in await store.list_tapes():
+                print(f"{printable(name)}\t{await store.version(name)} entries")
+        finally:
+            await store.close()
 
     anyio.run(run)
     return 0
@@ -152,8 +155,9 @@ def _seen(entries: list[TapeEntry], turn: str, timezone: ZoneInfo) -> list[str]:
     for entry in seen:
         if entry.name == TURN_START and "bounds" in entry.data:
             fold.window.max_messages, fold.window.max_tokens = entry.data["bounds"]
-        if entry.name == TURN_START and entry.data.get("turn") == turn:
-            builder = str(entry.data.get("builder"))
+        if entry.name in (TURN_START, TURN_RESUME) and entry.data.get("turn") == turn:
+            # Whoever took the turn up again may have had another.
+            builder = str(entry.data.get("builder", builder))
         fold.apply(entry)
         if entry.kind == "system":
             prompt = str(entry.payload.get("content"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bot.cli.tape import printable
+from bot.errors import SettingsError
 from bot.settings import Settings
 from bot.tape.stores.examine import examine
 
@@ -19,7 +20,13 @@ def verify(settings: Settings, session: str | None) -> int:
 
     Raises:
         TapeNotFound: There is no such tape.
+        SettingsError: The tapes are not in files here.
     """
+    if settings.tape_store != "file":
+        raise SettingsError(
+            "only tapes in files of this machine can be checked, and TAPEBOT_TAPE_STORE says that they "
+            "are elsewhere; those of a tape server are checked where it runs"
+        )
     report = examine(settings.home / "tapes", settings.workspace_id or "", session)
     for problem in report.problems:
         print(printable(str(problem)).replace("\n", " "))

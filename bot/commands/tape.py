@@ -13,7 +13,7 @@ from bot.tape.search import SearchQuery
 from bot.tools.tape import anchors_on, find, render_anchors, render_hits, render_info
 
 _LISTED = 20
-_PAGE = re.compile(r"(.*?)(?:\s*\bpage (\d{1,4}))?", re.DOTALL)
+_PAGE = re.compile(r"\bpage (\d{1,4})\Z")
 _LONGEST_BUTTON = 64
 """Bytes of a command that every platform's buttons carry."""
 
@@ -40,9 +40,9 @@ async def _search(words: str, context: CommandContext) -> CommandReply:
 
 def _page_of(text: str) -> tuple[str, int]:
     """Return the text without the page that it asks for at its end, and that page."""
-    found = _PAGE.fullmatch(text.strip())
-    assert found is not None  # it matches any text
-    return found[1].strip(), int(found[2] or 1)
+    text = text.strip()
+    found = _PAGE.search(text)
+    return (text, 1) if found is None else (text[: found.start()].strip(), int(found[1]))
 
 
 def _reply(text: str, page: int, command: str) -> CommandReply:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from bot.exchange.foreign import Conversation, Found, lines_of_json, name_sessions
+from bot.exchange.foreign import Conversation, Found, is_file, lines_of_json, name_sessions
 from bot.exchange.shapes import (
     Unanswered,
     attachment,
@@ -76,6 +76,8 @@ def _tapes(path: Path, found: Found) -> dict[str, list[Path]]:
         archives = sorted([*folder.glob("*.jsonl.*.bak"), *folder.glob("*/*.jsonl.*.bak")])
         for file in [*archives, *sorted(folder.glob("*.jsonl"))]:
             name = file.name.partition(".jsonl")[0]
+            if not is_file(file, file.name, found.problems):
+                continue
             if name.count("__") > 1:
                 found.problems.append(f"{file.name}: a fork that was not merged; passed over")
             else:

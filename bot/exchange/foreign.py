@@ -122,6 +122,14 @@ def lines_of_json(path: Path, shown: str, problems: list[str]) -> Iterator[tuple
             problems.append(f"{shown}, line {number}: cannot be read")
 
 
+def is_file(path: Path, shown: str, problems: list[str]) -> bool:
+    """Say whether there is a file to read; a folder, a pipe, or a link to nothing is a problem."""
+    if not path.is_file():
+        problems.append(f"{shown}: is no file; passed over")
+        return False
+    return True
+
+
 def text_of(path: Path, shown: str, problems: list[str]) -> str:
     """Return a text file's content with plain line ends; empty where there is none."""
     text = _decoded(path, shown, problems) if path.is_file() else ""

@@ -19,7 +19,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from bot.clock import iso
-from bot.exchange.foreign import Conversation, Found, lines_of_json, name_sessions, shown
+from bot.exchange.foreign import Conversation, Found, is_file, lines_of_json, name_sessions, shown
 from bot.exchange.nanobot_memory import read_memory
 from bot.exchange.shapes import (
     Unanswered,
@@ -99,7 +99,8 @@ def _records(path: Path, found: Found) -> Iterator[_Record]:
     for folder in folders or [path]:
         nested = folder.glob("*/*.jsonl") if folder.name == "sessions" else ()
         for file in sorted([*nested, *folder.glob("*.jsonl")]):
-            yield _of_file(file, path, found)
+            if is_file(file, shown(file, path), found.problems):
+                yield _of_file(file, path, found)
 
 
 def _of_file(file: Path, home: Path, found: Found) -> _Record:

@@ -53,6 +53,8 @@ def restore(path: Path, folder: TapeFolder, *, dry_run: bool = False) -> Restore
         TapeWriteError: The storage refused; there is no new tape.
         OSError: The file cannot be read.
     """
+    if not path.is_file():
+        raise InvalidEntry(f"{path}: is no regular file; save what is to be imported as one")
     with path.open("rb") as file:
         session = _session(path, file)
         live = folder.live_path(session)
@@ -79,8 +81,9 @@ def _session(path: Path, file: IO[bytes]) -> str:
     named = line.entry.data.get("session") if line and line.entry.name == HEADER else None
     try:
         if isinstance(named, str) and Address.parse(named).session == named:
+            named.encode()
             return named
-    except InvalidInbound:
+    except (InvalidInbound, UnicodeEncodeError):
         pass
     raise InvalidEntry(f"{path}, line 1: no header of a tape, so this is no export of one")
 

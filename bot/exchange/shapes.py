@@ -54,6 +54,8 @@ def session_of(key: str, bot: str) -> str:
 
 
 def _id(text: str) -> str:
+    # No tape has a name that UTF-8 cannot write.
+    text = text.encode("utf-8", "replace").decode()
     return _NOT_IN_IDS.sub("_", text.strip())[:256]
 
 

@@ -18,8 +18,16 @@ from typing import Any
 from bot.agent.context import default_context
 from bot.llm.base import ChatMessage
 from bot.memory.escaping import clean
-from bot.memory.window import WindowFold, is_overheard, is_queued, joined_ids, replaces
-from bot.tape.entries import TapeEntry
+from bot.memory.window import (
+    MOST_OVERHEARD,
+    TURN_START,
+    WindowFold,
+    is_overheard,
+    is_queued,
+    joined_ids,
+    replaces,
+)
+from bot.tape.entries import SESSION_NEW, TapeEntry
 
 _SPOKEN = frozenset({"message", "tool_call", "tool_result"})
 _UNBOUND = 1 << 62
@@ -35,11 +43,13 @@ class Trajectories:
     def __init__(self) -> None:
         self._seen: list[TapeEntry] = []
         self._queued: dict[int, TapeEntry] = {}
+        self._overheard: dict[int, TapeEntry] = {}
         self._edits: dict[int, TapeEntry] = {}
         self._prompts: list[TapeEntry] = []
 
     def take(self, entry: TapeEntry) -> Iterator[bytes]:
         """Take one entry in; yield the phase that it ends, if it ends one."""
+        self._hear(entry)
         if entry.is_boundary:
             keep = entry.data.get("keep_from")
             yield from self._end(keep if type(keep) is int else entry.id)
@@ -47,7 +57,11 @@ class Trajectories:
             self._prompts.append(entry)
         elif (old := replaces(entry)) is not None:
             self._edits[old] = entry
-        elif is_queued(entry) or is_overheard(entry):
+        elif is_overheard(entry):
+            self._overheard[entry.id] = entry
+            if len(self._overheard) > MOST_OVERHEARD:
+                del self._overheard[next(iter(self._overheard))]
+        elif is_queued(entry):
             self._queued[entry.id] = entry
         elif entry.kind in _SPOKEN or joined_ids(entry):
             self._seen.append(entry)
@@ -55,6 +69,15 @@ class Trajectories:
     def finish(self) -> Iterator[bytes]:
         """Yield the last phase."""
         yield from self._end(_UNBOUND)
+
+    def _hear(self, entry: TapeEntry) -> None:
+        """Keep of what was overheard what a turn takes in; the rest is of no use to the next."""
+        for one in joined_ids(entry):
+            if one in self._overheard:
+                self._queued[one] = self._overheard.pop(one)
+        began = entry.kind == "event" and entry.name == TURN_START
+        if began or (entry.kind == "anchor" and entry.name == SESSION_NEW):
+            self._overheard.clear()
 
     def _end(self, before: int) -> Iterator[bytes]:
         """Yield the phase that is made of what stands before an id, and forget it."""
@@ -73,7 +96,9 @@ class Trajectories:
         joined = {i for entry in phase for i in joined_ids(entry)}
         self._queued = {i: one for i, one in self._queued.items() if i not in joined}
         self._edits = {
-            old: one for old, one in self._edits.items() if old >= before or old in self._queued
+            old: one
+            for old, one in self._edits.items()
+            if old >= before or old in self._queued or old in self._overheard
         }
         earlier = [one for one in self._prompts if one.id < before]
         self._prompts = [*earlier[-1:], *[one for one in self._prompts if one.id >= before]]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta, tzinfo
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -58,7 +58,9 @@ class HandoffArguments(_Arguments):
 
     name: str = Field(description="Of the phase that begins, such as `trip/booking`.")
     summary: str = Field(min_length=1, max_length=4_000, description="What the next phase needs.")
-    next_steps: list[str] = Field(default_factory=list, max_length=20)
+    next_steps: list[Annotated[str, Field(max_length=400)]] = Field(
+        default_factory=list, max_length=20
+    )
 
 
 class NoArguments(_Arguments):

@@ -12,13 +12,14 @@ from pathlib import Path
 
 import anyio
 import pytest
-from exchange_files import export, read, settings, tapes
+from exchange_files import NANOBOT, export, read, settings, tapes
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from bot.cli.exchange import export_tape
-from bot.cli.importing import import_jsonl
+from bot.cli.importing import import_jsonl, import_nanobot
+from bot.cli.tape import list_tapes
 from bot.errors import InvalidEntry, SettingsError, TapeExists, TapeLocked, TapeNotFound
 from bot.exchange.files import file_name
 from bot.exchange.restore import restore
@@ -268,3 +269,65 @@ def test_a_long_tape_goes_out_and_in_without_being_held_in_memory(tmp_path):
     grown = int(done.stdout.split()[-1]) * 1024
     assert size > 100_000_000
     assert grown < 40_000_000
+
+
+def test_what_is_no_file_costs_itself_alone(tmp_path, capsys):
+    anyio.run(filled, tmp_path / "one")
+    out = tmp_path / "out"
+    export_tape(settings(tmp_path / "one"), None, output=out)
+    (out / "a folder.jsonl").mkdir()
+    (out / "a link.jsonl").symlink_to(tmp_path / "nowhere")
+    os.mkfifo(out / "a pipe.jsonl")
+    assert import_jsonl(settings(tmp_path / "other"), out) == 1
+    told = capsys.readouterr()
+    assert "imported\ttelegram:42: 6 entries" in told.out
+    assert told.err.count("is no regular file") == 3
+
+
+@pytest.mark.parametrize("name", ["telegram:\\ud800", "telegram:\\u001b[31m"])
+def test_no_name_of_a_session_stops_an_import_or_a_listing(tmp_path, capsys, name):
+    anyio.run(filled, tmp_path / "one")
+    out = tmp_path / "out.jsonl"
+    export_tape(settings(tmp_path / "one"), TAPE, output=out)
+    out.write_bytes(out.read_bytes().replace(b"telegram:42", name.encode()))
+    other = settings(tmp_path / "other")
+    refused = import_jsonl(other, out)
+    list_tapes(other)
+    told = capsys.readouterr()
+    assert refused == ("ud800" in name)
+    assert "\x1b" not in told.out + told.err
+
+
+def test_a_pipe_is_written_to_and_a_link_is_followed(tmp_path):
+    anyio.run(filled, tmp_path / "one")
+    plain, pipe, link = (tmp_path / name for name in ("out.jsonl", "pipe", "link"))
+    chosen = settings(tmp_path / "one")
+    export_tape(chosen, TAPE, output=plain)
+    os.mkfifo(pipe)
+    read_end = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        export_tape(chosen, TAPE, output=pipe)
+        assert pipe.is_fifo()
+        assert os.read(read_end, 65_536) == plain.read_bytes()
+    finally:
+        os.close(read_end)
+    target = tmp_path / "target"
+    target.write_text("yesterday's")
+    link.symlink_to(target)
+    export_tape(chosen, TAPE, output=link)
+    assert link.is_symlink()
+    assert target.read_bytes() == plain.read_bytes()
+
+
+def test_where_tapes_are_in_no_files_none_are_touched(tmp_path):
+    anyio.run(filled, tmp_path / "one")
+    out = tmp_path / "out.jsonl"
+    export_tape(settings(tmp_path / "one"), TAPE, output=out)
+    with pytest.raises(TapeNotFound):
+        export_tape(settings(tmp_path / "one", tape_store="memory"), TAPE, output=out)
+    elsewhere = settings(tmp_path / "other", tape_store="memory")
+    with pytest.raises(SettingsError, match="TAPEBOT_TAPE_STORE"):
+        import_jsonl(elsewhere, out)
+    with pytest.raises(SettingsError, match="TAPEBOT_TAPE_STORE"):
+        import_nanobot(elsewhere, NANOBOT)
+    assert not (tmp_path / "other" / "tapes").exists()

@@ -239,3 +239,17 @@ def test_a_phase_of_many_queued_messages_costs_what_it_is_long(tmp_path):
             assert len(check(line)) == 40_000
 
     anyio.run(run)
+
+
+def test_what_nobody_takes_in_of_a_group_is_not_held():
+    made = Trajectories()
+    for number in range(1, 5_001):
+        overheard = message("user", f"chatter {number}", overheard=True)
+        list(made.take(TapeEntry(number, "message", overheard.payload, overheard.meta)))
+    joined = event("turn.start", {"joined": [4_999, 5_000]})
+    list(made.take(TapeEntry(5_001, "event", joined.payload)))
+    list(made.take(TapeEntry(5_002, "message", {"role": "assistant", "content": "fine"})))
+    held = made._overheard | made._queued  # what is asked is what it holds
+    assert held.keys() == {4_999, 5_000}
+    [line] = made.finish()
+    assert [len(one["content"]) > 0 for one in json.loads(line)["messages"]] == [True] * 3

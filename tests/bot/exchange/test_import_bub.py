@@ -187,3 +187,14 @@ def test_entries_that_say_the_same_in_archive_and_tape_are_both_kept(tmp_path):
     assert import_bub(settings(tmp_path), tmp_path / "t") == 0
     heard = [one for one in anyio.run(read, tmp_path, "console:local") if one.kind == "message"]
     assert len(heard) == 2
+
+
+def test_what_is_no_file_is_told_and_the_others_come(tmp_path, capsys):
+    theirs = tmp_path / "theirs"
+    said = {"id": 1, "kind": "message", "payload": {"role": "user", "content": "hi"}, "meta": {}}
+    write_lines(theirs / "ab__telegram%3A1.jsonl", [said])
+    (theirs / "ab__telegram%3A2.jsonl").symlink_to(tmp_path / "nowhere")
+    assert import_bub(settings(tmp_path), theirs) == 0
+    told = capsys.readouterr()
+    assert "imported\ttelegram:1: 1 messages" in told.out
+    assert "ab__telegram%3A2.jsonl: is no file" in told.err

@@ -271,6 +271,7 @@ def test_keys_become_ours_whatever_they_hold_and_none_is_lost(tmp_path):
         "Cron:a job": "cron:a_job",
         "slack:C1:thread:99.1": "slack:C1:99.1",
         "cron:a_job": "cron:a_job-2",
+        "telegram:\ud800": "telegram:?",
     }
     folder = tmp_path / "theirs" / "sessions"
     for place, key in enumerate(keys):
@@ -369,3 +370,14 @@ def test_the_import_is_noted_first_of_all(tmp_path):
     assert [one.name for one in entries[:3]] == ["tape.header", "session/start", IMPORTED]
     assert entries[2].data["key"] == "telegram:4242"
     assert entries[2].data["source"] == "workspace/sessions/telegram_4242.jsonl"
+
+
+def test_what_is_no_file_is_told_and_the_others_come(tmp_path, capsys):
+    folder = tmp_path / "theirs" / "sessions"
+    write_lines(folder / "telegram_1.jsonl", [{"role": "user", "content": "hi"}])
+    (folder / "telegram_2.jsonl").symlink_to(tmp_path / "nowhere")
+    os.mkfifo(folder / "telegram_3.jsonl")
+    assert import_nanobot(settings(tmp_path), tmp_path / "theirs") == 0
+    told = capsys.readouterr()
+    assert "imported\ttelegram:1: 1 messages" in told.out
+    assert told.err.count("is no file; passed over") == 2

@@ -170,3 +170,9 @@ async def test_info_says_how_long_the_tape_is_and_where_its_phase_began(chat):
     assert "- Tape: `fake:1`" in told
     assert f"- This phase: `session/new` [#{begun.id}]" in told
     assert "1 sealed" in told
+
+
+async def test_a_handoff_cannot_fill_the_prompt_with_next_steps(chat):
+    told = await chat.tool("tape_handoff", name="x", summary="s", next_steps=["step " * 1_000])
+    assert "next_steps.0" in told
+    assert not [e for e in await chat.host.tape() if e.is_boundary and e.name == "x"]
