@@ -143,6 +143,9 @@ class WindowFold:
         cursor: The last id that has been consolidated.
         unconsolidated: Messages after the cursor.
         unconsolidated_tokens: What they cost.
+        passed: Id of the last entry that passed over what was overheard; 0 where that is so long ago
+            that nothing before it is read again.
+        forked: The same of the last entry that left behind what the parent was asked.
     """
 
     max_messages: int
@@ -154,6 +157,8 @@ class WindowFold:
     cursor: int = 0
     unconsolidated: int = 0
     unconsolidated_tokens: int = 0
+    passed: int = 0
+    forked: int = 0
     messages: int = 0
     tokens: int = 0
 
@@ -163,7 +168,8 @@ class WindowFold:
             self._add_spoken(entry)
         elif entry.is_boundary:
             keep = entry.data.get("keep_from")
-            self._drop_before(keep if type(keep) is int else entry.id)
+            # What an earlier cut dropped does not come back, so neither does its place.
+            self._drop_before(max(keep, self.cut) if type(keep) is int else entry.id)
         elif entry.name == MEMORY_CONSOLIDATED and entry.kind == "anchor":
             self._consolidated(entry.data)
         elif joined_ids(entry):
@@ -171,6 +177,8 @@ class WindowFold:
         self._leave_behind(entry)
         if entry.name == TURN_START and entry.kind == "event":
             self._bound()
+        if self.passed or self.forked:
+            self._forget_marks()
 
     def spoken(self, entries: Sequence[TapeEntry] | None = None) -> list[TapeEntry]:
         """Return what is in view in view order, queued messages where they joined.
@@ -202,6 +210,8 @@ class WindowFold:
         """Return the ranges of ids that hold all that is in view or waits, few and close."""
         ids = {entry.id for entry in self.entries} | set(self.queued)
         ids |= {entry.id for entry in self.edits.values()}
+        # Without these what they left behind, read because it is close, would wait again.
+        ids |= {one for one in (self.passed, self.forked) if one}
         spans: list[list[int]] = []
         for one in sorted(ids):
             if spans and one - spans[-1][1] <= _GAP:
@@ -237,6 +247,7 @@ class WindowFold:
             else:
                 self._forget(entry)
             self._leave_behind(entry)
+        self._forget_marks()
         self._count()
         self.unconsolidated = mark.unconsolidated
         self.unconsolidated_tokens = mark.unconsolidated_tokens
@@ -282,11 +293,27 @@ class WindowFold:
         """Drop what waits and will not be taken in: overheard before a turn, or asked of a parent."""
         dropped: list[TapeEntry] = []
         if entry.kind == "anchor" and entry.name == SESSION_FORK:
-            dropped = self._not_joined()
+            dropped, self.forked = self._not_joined(), entry.id
         elif _passes_over(entry):
-            dropped = self.overheard()
+            dropped, self.passed = self.overheard(), entry.id
         for one in dropped:
             del self.queued[one.id]
+            if not is_overheard(one):
+                self._uncount(one)
+
+    def _forget_marks(self) -> None:
+        first = min([self.cut, *self.queued])
+        self.passed = self.passed if self.passed >= first else 0
+        self.forked = self.forked if self.forked >= first else 0
+
+    def _uncount(self, entry: TapeEntry) -> None:
+        """Take a message that waited out of what is in view and unconsolidated."""
+        cost = entry_tokens(entry)
+        self.messages -= 1
+        self.tokens -= cost
+        if entry.id > self.cursor:
+            self.unconsolidated -= 1
+            self.unconsolidated_tokens -= cost
 
     def _not_joined(self) -> list[TapeEntry]:
         if not self.queued:

@@ -19,7 +19,7 @@ from bot.tape.search import Hit, SearchQuery, between_ids
 from bot.tape.store import Anchor, Segment, TapeStore, anchor_of, last_anchor, named_anchor
 from bot.tape.stores.memory import MemoryTapeStore
 
-_IDS = frozenset({"entry", "source", "keep_from", "through", "replaces", "joined", "at"})
+_IDS = frozenset({"entry", "source", "keep_from", "through", "replaces", "joined"})
 """Where entries name others by their ids."""
 
 
@@ -48,9 +48,10 @@ class ForkTapeStore:
         Where the tape has grown since, the ids by which the fork's entries name each other move on.
         """
         delta = await self._overlay.read(self._tape)
+        ids = range(self._point + 1, self._point + 1 + len(delta))
 
         def compose(version: int) -> list[TapeEntry]:
-            return [moved(entry, self._point, version - self._point) for entry in delta]
+            return [moved(entry, ids, version - self._point) for entry in delta]
 
         return compose
 
@@ -225,19 +226,19 @@ class ForkTapeStore:
         return TapeError(f"tape {self._tape} cannot be {done} inside a fork: merge it first")
 
 
-def moved(entry: TapeEntry, point: int, steps: int) -> TapeEntry:
+def moved(entry: TapeEntry, ids: range, steps: int) -> TapeEntry:
     """Return a fork's entry as it stands on a tape that has grown by so many entries meanwhile.
 
     Args:
         entry: As it was in the fork.
-        point: The last id that the fork shares with the tape.
-        steps: By how much ids behind it move.
+        ids: Those of the fork's own entries; any other number is left as it is.
+        steps: By how much they move.
     """
 
     def move(value: Any) -> Any:
         if isinstance(value, list):
             return [move(one) for one in value]
-        return value + steps if type(value) is int and value > point else value
+        return value + steps if type(value) is int and value in ids else value
 
     def moved_in(record: dict[str, Any]) -> dict[str, Any]:
         return {k: move(v) if k in _IDS else v for k, v in record.items()}

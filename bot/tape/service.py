@@ -9,7 +9,7 @@ from typing import Any
 
 import anyio
 
-from bot.errors import TapeNotFound
+from bot.errors import TapeExists, TapeNotFound, VersionConflict
 from bot.tape.entries import (
     MEMORY_OPEN,
     MEMORY_SEAL,
@@ -22,7 +22,7 @@ from bot.tape.entries import (
 )
 from bot.tape.fork import ForkTapeStore
 from bot.tape.search import Hit, SearchQuery
-from bot.tape.store import Anchor, Segment, TapeStore, anchor_of
+from bot.tape.store import HEADER, Anchor, Segment, TapeStore, anchor_of
 
 # Within so many entries a tape has its first anchor.
 _BOOTSTRAP = 8
@@ -191,7 +191,9 @@ class TapeService:
         """Make a child session with a tape of its own that begins at an anchor of this one.
 
         The child's header names its parent; a boundary at its end says what it is for. What was
-        copied stays in its view, and it begins with the memory that its parent has now.
+        copied stays in its view, as far as it was in its parent's, and it begins with the memory that
+        its parent has now. A kill may leave the copy without its boundary: asked again, it is
+        finished.
 
         Args:
             new_name: The child's key.
@@ -203,21 +205,36 @@ class TapeService:
             TapeExists: There is a session of this name.
         """
         start = await self._start_of_child(from_anchor)
-        version = await self.version()
-        await self.store.fork(self.name, new_name, from_entry=start)
         child = TapeService(self.store, new_name)
+        try:
+            await self.store.fork(self.name, new_name, from_entry=start)
+        except TapeExists:
+            if not await self._is_mere_copy(child, start):
+                raise
+        # Copies keep their ids, so this is the last of the parent's, whatever was written meanwhile.
+        last = await child.version()
         zone = [replace(one, id=0) for one in await self._zone()]
         state: dict[str, Any] = {
             "summary": intention or "",
             "next_steps": [intention] if intention else [],
-            "source": [start, version],
+            "source": [start, last],
             "owner": "human",
             "reason": "fork",
             "parent": self.name,
             "keep_from": start,
         }
-        await child.append_many([*zone, anchor(SESSION_FORK, state)])
+        try:
+            await child.append_many([*zone, anchor(SESSION_FORK, state)], expect=last)
+        except VersionConflict as error:
+            raise TapeExists(f"there is a tape {new_name} already") from error
         return child
+
+    async def _is_mere_copy(self, child: TapeService, start: int) -> bool:
+        """Say whether a tape is a copy of this one from an entry on, and nothing was added to it."""
+        at = max(1, start - 1)
+        head = await child.read_entries(at, at)
+        copied = {"tape": self.name, "first": start, "last": await child.version()}
+        return bool(head) and head[0].name == HEADER and head[0].data.get("parent") == copied
 
     async def _start_of_child(self, from_anchor: str | None) -> int:
         if from_anchor is not None:

@@ -5,7 +5,7 @@ Rule 2: an append is whole, or a repair stands where it began and gives its ids 
     a live file may one be unfinished: it was never acknowledged.
 Rule 3: each part begins with a header that names the session, and the segment before it; without
     such a name only a reset may have come in between, or a fork.
-Rule 4: no id is there twice; a named anchor points at an entry that is there.
+Rule 4: no id is there twice; a named anchor points at an entry that is there, or that a reset dropped.
 Rule 5: a memory zone is opened and sealed with one version, and versions never fall.
 """
 
@@ -89,6 +89,7 @@ class TapeCheck:
         self._zone: tuple[str, str, int, int] | None = None
         self._version = 0
         self._copied_from = 0
+        self._dropped: list[range] = []
         self._before: Part | None = None
         self._part = Part("")
         self._number = 0
@@ -164,6 +165,9 @@ class TapeCheck:
             if entry.points_at is not None and entry.points_at < self._copied_from:
                 # It is a copy; what it points at stayed in the parent.
                 continue
+            if any(entry.points_at in dropped for dropped in self._dropped):
+                # It was dropped while the anchor was on its way.
+                continue
             if entry.points_at is None or entry.points_at not in self._ids:
                 what = f"the anchor {entry.name} of entry {entry.id} points at entry {target}"
                 self._report(file, where, f"{what}, which is not there")
@@ -188,6 +192,8 @@ class TapeCheck:
             self._copied_from = parent["first"]
         if previous is not None:
             self._continues(entry.id, str(previous))
+        else:
+            self._dropped.append(range((self._ids.ends or [0])[-1] + 1, entry.id))
 
     def _continues(self, first: int, previous: str) -> None:
         if self._before is None or self._before.name != previous:
@@ -217,8 +223,11 @@ class TapeCheck:
         if number <= last:
             again = number in self._ids or any(one.entry.id == number for _, one in self._group)
             self._wrong(f"entry {number} is {'there twice' if again else 'out of its place'}")
-        elif number > last + 1 + self._damaged and not self._is_seam(line.entry):
-            self._wrong(f"entries {last + 1 + self._damaged} to {number - 1} are missing")
+        elif number > (missing := last + 1 + self._damaged):
+            if self._is_seam(line.entry):
+                self._dropped.append(range(missing, number))
+            else:
+                self._wrong(f"entries {missing} to {number - 1} are missing")
 
     def _is_seam(self, entry: TapeEntry) -> bool:
         """Say whether a copy begins here of what was a part of the parent, behind a reset."""

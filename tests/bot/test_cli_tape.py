@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bot.cli.main import main
 from bot.cli.tape import list_tapes, printable, show_tape, show_turn
 from bot.errors import TapeNotFound
 from bot.memory.window import TURN_START
@@ -67,3 +68,11 @@ def test_a_tape_that_is_not_there_is_said(tmp_path):
 
 def test_what_is_on_a_tape_cannot_steer_the_terminal():
     assert printable("a\x1b[31mb\x07\n\tc\ud800") == "a[31mb\n\tc"
+
+
+@pytest.mark.parametrize("count", ["0", "-1", "many", "²"])
+def test_what_is_no_count_is_refused_in_plain_words(count, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["tape", "show", "console:local", "--last", count])
+    assert stopped.value.code == 2
+    assert f"{count!r} is no number from 1 on" in capsys.readouterr().err

@@ -63,7 +63,14 @@ def _one(folder: TapeFolder, stem: str, report: Report) -> None:
     for _ in range(_TRIES):
         # Its files may be turned over or packed at any moment: then it is looked at anew.
         with suppress(FileNotFoundError):
-            check, files = _Tape(folder, stem).check()
+            try:
+                check, files = _Tape(folder, stem).check()
+            except FileNotFoundError:
+                raise
+            except OSError as error:
+                report.tapes += 1
+                report.problems.append(Problem(f"{stem}.jsonl", "", _unreadable(error)))
+                return
             report.tapes += 1
             report.files += files
             report.entries += check.entries
@@ -92,18 +99,20 @@ class _Tape:
             if isinstance(named, str) and self._folder.stem(named) != self._stem:
                 self._wrong(check, self._live.name, f"it belongs to another session: {named!r}")
             for segment in parts:
-                self._segment(check, segment)
+                check.begin(Part(segment.name, (segment.first_id, segment.last_id)))
+                with self._read(check, segment.name):
+                    self._segment(check, segment)
             if live is None:
                 self._wrong(check, self._live.name, "the live file is not there")
             else:
                 check.begin(Part(self._live.name))
-                _lines(check, live)
+                with self._read(check, self._live.name):
+                    _lines(check, live)
         check.finish()
         return check, len(parts) + (live is not None)
 
     def _segment(self, check: TapeCheck, segment: Segment) -> None:
         raw, packed = self._folder.segment_path(segment), self._folder.packed_path(segment)
-        check.begin(Part(segment.name, (segment.first_id, segment.last_id)))
         # Until a segment is packed to the end, the raw file counts.
         with _opened(raw) as file:
             if file is not None:
@@ -133,6 +142,17 @@ class _Tape:
         for what in _trailer(contents, segment, digest.hexdigest() if whole else None):
             self._wrong(check, name, what)
 
+    @contextmanager
+    def _read(self, check: TapeCheck, name: str) -> Iterator[None]:
+        """Where the storage refuses to go on with a file, report that, and end the part."""
+        try:
+            yield
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            self._wrong(check, name, _unreadable(error))
+            check.end(cut=False)
+
     def _wrong(self, check: TapeCheck, file: str, what: str, where: str = "") -> None:
         check.problems.append(Problem(file, where, what))
 
@@ -156,6 +176,10 @@ def _lines(check: TapeCheck, file: FileBytes) -> None:
         check.line(offset, raw)
         end = offset + len(raw) + 1
     check.end(cut=end < file.size)
+
+
+def _unreadable(error: OSError) -> str:
+    return f"the storage does not give it back: {error.strerror}"
 
 
 def _lost(contents: Contents, place: int, segment: Segment) -> str:

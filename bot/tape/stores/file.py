@@ -107,7 +107,8 @@ class FileTapeStore:
 
     async def list_tapes(self) -> list[str]:
         """Return the session keys that the headers name."""
-        return await anyio.to_thread.run_sync(self._folder.sessions)
+        with told("the tapes could not be listed", TapeError):
+            return await anyio.to_thread.run_sync(self._folder.sessions)
 
     async def version(self, tape: str) -> int:
         """Return the id of the last entry handed in."""
@@ -185,7 +186,8 @@ class FileTapeStore:
     async def segments(self, tape: str) -> list[Segment]:
         """Return the sealed segments, oldest first."""
         async with self._tapes.use(tape) as live:
-            return list(await anyio.to_thread.run_sync(live.sealed, self._folder))
+            with told(f"tape {tape} could not be read", TapeError):
+                return list(await anyio.to_thread.run_sync(live.sealed, self._folder))
 
     async def fork(
         self,
@@ -202,12 +204,13 @@ class FileTapeStore:
             from_entry = await self.resolve_anchor(from_tape, from_anchor)
         # The parent goes on meanwhile: what is copied is what it held when it was asked.
         async with self._tapes.use(from_tape) as live:
-            descriptor = os.dup(live.file.fd)
-            try:
-                parts = await anyio.to_thread.run_sync(live.parts, self._folder, descriptor)
-            except BaseException:
-                os.close(descriptor)
-                raise
+            with told(f"tape {new_tape} could not be made", TapeWriteError):
+                descriptor = os.dup(live.file.fd)
+                try:
+                    parts = await anyio.to_thread.run_sync(live.parts, self._folder, descriptor)
+                except BaseException:
+                    os.close(descriptor)
+                    raise
         fresh = self._folder.fresh_path(new_tape, next(self._forks))
 
         def begin(first: int, last: int) -> TapeEntry:

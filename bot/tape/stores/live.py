@@ -192,11 +192,11 @@ class LiveTapes:
         if path.exists():
             return
         # Segments without a live file: it was taken away by hand. Ids go on all the same.
-        sealed = self._folder.segments(tape)
-        last = sealed[-1] if sealed else None
-        head = [header(tape, title, previous=last)]
-        first = self._files.stamp(head, last.last_id if last else 0)
         with told(f"tape {tape} could not be made", TapeWriteError):
+            sealed = self._folder.segments(tape)
+            last = sealed[-1] if sealed else None
+            head = [header(tape, title, previous=last)]
+            first = self._files.stamp(head, last.last_id if last else 0)
             replace_file(path, encode(first))
 
     def _check_absent(self, tape: str) -> None:

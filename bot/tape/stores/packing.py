@@ -43,9 +43,16 @@ class Packing:
         while True:
             self._woken = anyio.Event()
             # Those that could not be packed before are among them: by now there may be room.
-            for segment in await anyio.to_thread.run_sync(self._folder.raw_segments):
+            for segment in await self._raw():
                 await self._pack(segment)
             await self._woken.wait()
+
+    async def _raw(self) -> list[Segment]:
+        try:
+            return await anyio.to_thread.run_sync(self._folder.raw_segments)
+        except OSError as error:
+            logger.warning("sealed segments stay as they are for now: %s", error.strerror)
+            return []
 
     async def _pack(self, segment: Segment) -> None:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import logging
+import os
 import random
 import resource
 import shutil
@@ -17,6 +18,7 @@ import anyio
 import pytest
 from tape_files import opened, pack_all, says, until
 
+from bot.errors import TapeError, TapeWriteError
 from bot.tape.entries import TapeEntry
 from bot.tape.store import HEADER
 from bot.tape.stores.file import FileTapeStore
@@ -213,6 +215,34 @@ async def test_a_full_disk_while_packing_costs_nothing_and_is_told(tmp_path, cap
         assert not list(tmp_path.glob("*.gz*"))
         await agreed(store, found)
         # With room again, the next segment takes this one with it.
+        await store.archive(TAPE)
+        await until(lambda: len(list(tmp_path.glob("*.gz"))) == 2)
+        tasks.cancel_scope.cancel()
+
+
+async def test_packing_goes_on_after_the_folder_could_not_be_listed(tmp_path, caplog):
+    """The limit on open files gives a real refusal."""
+    await sealed(tmp_path, 3)
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    async with opened(tmp_path) as store, anyio.create_task_group() as tasks:
+        await store.version(TAPE)
+        free = os.dup(0)
+        os.close(free)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (free, before[1]))
+        try:
+            with caplog.at_level(logging.WARNING):
+                tasks.start_soon(store._packing.run)
+                await until(lambda: "stay as they are" in caplog.text)
+            with pytest.raises(TapeError, match="Too many open files"):
+                await store.list_tapes()
+            with pytest.raises(TapeError, match="Too many open files"):
+                await store.segments(TAPE)
+            with pytest.raises(TapeWriteError, match="Too many open files"):
+                await store.create_tape("new")
+            with pytest.raises(TapeWriteError, match="Too many open files"):
+                await store.fork(TAPE, "child")
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, before)
         await store.archive(TAPE)
         await until(lambda: len(list(tmp_path.glob("*.gz"))) == 2)
         tasks.cancel_scope.cancel()

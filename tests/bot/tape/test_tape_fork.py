@@ -158,6 +158,15 @@ async def test_a_named_anchor_points_at_its_entry_after_the_merge(tape):
     assert await tape.store.resolve_anchor(TAPE, "old") == 3
 
 
+async def test_a_merge_moves_ids_of_the_fork_and_no_other_number(tape):
+    async with tape.fork() as inside:
+        said = await inside.append(says("c"))
+        await inside.append_event("note", {"at": 9, "through": 1_760_000_000, "entry": said.id})
+        await tape.append(says("meanwhile"))
+    [note] = [entry for entry in await tape.read_entries() if entry.name == "note"]
+    assert note.data == {"at": 9, "through": 1_760_000_000, "entry": said.id + 1}
+
+
 async def test_forks_within_forks_are_merged_one_into_the_other(tape):
     async with tape.fork() as fork:
         await fork.append(says("c"))

@@ -13,7 +13,7 @@ import pytest
 from tape_files import opened, pack_all, says
 
 from bot.cli.tape_verify import verify
-from bot.errors import TapeNotFound
+from bot.errors import SettingsError, TapeNotFound
 from bot.memory.snapshot import MemorySnapshot, zone_entries
 from bot.settings import Settings
 from bot.tape.codec import decode, encode
@@ -130,10 +130,6 @@ def test_what_a_kill_cut_short_and_a_repair_closed_is_not_wrong():
             lambda: GOOD + lines([named_anchor("tea", 99, None)], first=7),
             ["anchor tea of entry 7 points at entry 99"],
         ),
-        (
-            lambda: lines([begin()], first=5) + lines([named_anchor("tea", 2, None)], first=6),
-            ["anchor tea of entry 6 points at entry 2"],
-        ),
     ],
 )
 def test_what_is_wrong_in_a_file_is_named_with_its_place(change: Callable[[], Lines], said):
@@ -178,6 +174,17 @@ def test_a_fork_has_the_gaps_of_its_parent_at_its_seams_and_anchors_that_reach_b
     assert judged(head + copied + seam + own) == []
     assert judged(head + copied + seam[1:] + own)
     assert judged(lines([begin()], first=4) + copied + seam + own)
+
+
+def test_an_anchor_may_point_at_what_a_reset_dropped_and_at_nothing_else_that_is_missing():
+    """It was on its way when the reset came: in a fork that was merged after it."""
+    dropped = lines([begin()], [named_anchor("tea", 4, None)], first=6)
+    assert judged(dropped) == []
+    assert judged(GOOD, lines([begin()], [named_anchor("tea", 8, None)], first=9)) == []
+    [problem] = judged(lines([begin()], says_("a"), [named_anchor("tea", 9, None)], first=6))
+    assert "points at entry 9, which is not there" in problem
+    goes_on = lines([begin(previous="part0")], [named_anchor("tea", 8, None)], first=9)
+    assert any("points at entry 8" in problem for problem in judged(GOOD, goes_on))
 
 
 # Files.
@@ -333,6 +340,29 @@ async def test_a_packed_segment_of_other_lines_is_found(tmp_path):
     problems = "\n".join(await wrong(folder))
     assert "its header names another session: 'discord:7'" in problems
     assert "its trailer names other entries than its name" in problems
+
+
+@pytest.mark.parametrize("live", [False, True])
+async def test_a_file_that_the_storage_does_not_give_back_is_named_and_the_others_are_checked(
+    tmp_path, live
+):
+    folder = await lived(tmp_path)
+    packed = first_packed(folder)
+    away = folder / f"{packed.name.partition('.')[0]}.jsonl" if live else packed
+    away.unlink()
+    # A folder opens like a file, and gives nothing back.
+    away.mkdir()
+    async with opened(folder) as store:
+        await store.create_tape("discord:7")
+    report = examine(folder, "")
+    name = away.name.removesuffix(".gz")
+    assert [p.file for p in report.problems if "does not give it back" in p.what] == [name]
+    assert report.tapes == 3
+
+
+def test_tapes_that_are_elsewhere_are_not_called_whole(tmp_path):
+    with pytest.raises(SettingsError, match="TAPEBOT_TAPE_STORE"):
+        verify(Settings(home=tmp_path, tape_store="http://127.0.0.1:8383"), None)
 
 
 async def test_problems_are_one_line_each_and_the_exit_code_says_so(tmp_path, capsys):
