@@ -174,18 +174,15 @@ class TapeIndex:
                 return Search(connection, tapes, query).run()
 
         found = await self._ask(query.tapes, look)
-        hits: list[Hit] = []
-        outdated: set[str] = set()
-        for one in found:
-            hit = await self._hit(one)
-            if hit is None:
-                outdated.add(one.tape)
-            else:
-                hits.append(hit)
+        read = [(one, await self._read(one)) for one in found]
+        # Texts may be of any length.
+        held = await anyio.to_thread.run_sync(_held, read)
+        hits = [hit for hit in held if hit is not None]
+        outdated = {one.tape for one, hit in zip(found, held, strict=True) if hit is None}
         return hits, outdated
 
-    async def _hit(self, found: Found) -> Hit | None:
-        """Return what was found as it is on its tape; None where that is something else."""
+    async def _read(self, found: Found) -> dict[int, TapeEntry]:
+        """Return what was found, and what stands beside it, by id; what is there of it."""
         ids = (*found.before, found.entry, *found.after)
         try:
             if ids[-1] - ids[0] <= _SPAN:
@@ -193,15 +190,8 @@ class TapeIndex:
             else:
                 entries = [e for i in ids for e in await self._source.read(found.tape, i, i)]
         except TapeNotFound:
-            return None
-        read = {entry.id: entry for entry in entries}
-        entry = read.get(found.entry)
-        # A text may be of any length.
-        if entry is None or not await anyio.to_thread.run_sync(_holds, entry, found.print):
-            return None
-        before = tuple(read[i] for i in found.before if i in read)
-        after = tuple(read[i] for i in found.after if i in read)
-        return Hit(found.tape, entry, found.score, before, after, found.direct)
+            return {}
+        return {entry.id: entry for entry in entries}
 
     async def _ask(self, tapes: Iterable[str] | None, question: Callable[[Database], _T]) -> _T:
         """Answer a question that knows every entry of these tapes (None: of all)."""
@@ -381,9 +371,18 @@ def _is_damage(error: Exception) -> bool:
     return not isinstance(error, (sqlite3.OperationalError, OSError))
 
 
-def _holds(entry: TapeEntry, print_: int) -> bool:
-    """Say whether an entry is found by terms of this fingerprint."""
-    return print_ in map(fingerprint, documents_of(entry))
+def _held(read: Iterable[tuple[Found, dict[int, TapeEntry]]]) -> list[Hit | None]:
+    """Return what was found as it is on its tape; None where that is something else."""
+    return [_hit(found, entries) for found, entries in read]
+
+
+def _hit(found: Found, entries: dict[int, TapeEntry]) -> Hit | None:
+    entry = entries.get(found.entry)
+    if entry is None or found.print not in map(fingerprint, documents_of(entry)):
+        return None
+    before = tuple(entries[i] for i in found.before if i in entries)
+    after = tuple(entries[i] for i in found.after if i in entries)
+    return Hit(found.tape, entry, found.score, before, after, found.direct)
 
 
 def _closed(database: Database | None) -> None:

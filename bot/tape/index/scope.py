@@ -96,6 +96,9 @@ class Scope:
             return []
         if not self.every_tape:
             return [(min(self._tapes) * 2 * LANE, (max(self._tapes) + 1) * 2 * LANE - 1)]
+        if self._first is None and self._last is None:
+            # Both lanes at once: each range costs a search through the terms.
+            return [(r.first_row, r.first_row + 2 * LANE - 1) for r in self._tapes.values()]
         found = []
         for rows in self._tapes.values():
             for lane in range(2):
