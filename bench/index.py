@@ -133,6 +133,9 @@ async def measure(scale: Scale) -> list[Table]:
             "CPU of a turn's entries, with and without the index",
             ("", "p50 ms", "p95 ms"),
             cost,
-            [*notes, f"{_PAUSE} s from turn to turn, so that each is indexed on its own"],
+            [
+                *notes,
+                f"{_PAUSE} s from turn to turn; the background indexes what a second brings at once",
+            ],
         ),
     ]

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 
-from rapidfuzz import process
-from rapidfuzz.distance import OSA
-
 from bot.tape.index.terms import is_word
 
 _KNOWN = 3
@@ -39,6 +36,10 @@ def near(connection: sqlite3.Connection, term: str, *, doubted: bool = False) ->
     """
     if not is_word(term) or (not doubted and known(connection, term) >= _KNOWN):
         return {}
+    # Loaded when a word is first unknown: starting must not wait for it.
+    from rapidfuzz import process
+    from rapidfuzz.distance import OSA
+
     most = 1 if len(term) <= _SHORT else 2
     candidates: dict[str, int] = {}
     # The first letter is seldom wrong, but may be swapped with the second.

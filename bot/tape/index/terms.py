@@ -15,8 +15,6 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
-from snowballstemmer import stemmer
-
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
     "\uf900-\ufaff\U00020000-\U0003ffff"
@@ -132,5 +130,8 @@ def _term(word: str) -> str:
 
 @lru_cache
 def _stem(script: str) -> Callable[[str], str]:
+    # Loaded when a first word is cut: starting must not wait for it.
+    from snowballstemmer import stemmer
+
     found: Callable[[str], str] = stemmer(_STEMMERS[script]).stemWord
     return found
