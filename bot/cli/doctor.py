@@ -23,6 +23,7 @@ import anyio
 import anyio.to_thread
 
 from bot.cli.doctor_channels import channel_findings
+from bot.cli.doctor_tapes import store_finding
 from bot.cli.finding import Finding, Level
 from bot.errors import SettingsError, TapebotError
 from bot.settings import Settings
@@ -67,6 +68,8 @@ async def examine(
         return [*(Finding("settings", "bad", line, "Correct it.") for line in lines), *findings]
     findings.insert(0, Finding("settings", "ok", "all known and valid"))
     findings += await anyio.to_thread.run_sync(lambda: list(_on_disk(settings)))
+    if settings.tape_store != "file":
+        findings.append(await store_finding(settings, ask=probe is not None))
     findings += _models(settings)
     if probe is not None:
         findings.append(await _answer(probe, settings.model_timeout))
@@ -120,7 +123,8 @@ def _on_disk(settings: Settings) -> Iterator[Finding]:
         if is_folder:
             yield _writable(home)
             yield from _modes(home)
-            yield _lock(home / "tapes")
+            if settings.tape_store == "file":
+                yield _lock(home / "tapes")
         else:
             yield Finding("home", "bad", f"{home} is a file", "Set TAPEBOT_HOME to a folder.")
     yield _space(_nearest(home))

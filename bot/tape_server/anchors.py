@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import anyio
 from fastapi import Request, Response
 
 from bot.errors import TapeNotFound
@@ -15,6 +16,7 @@ from bot.tape_server.paging import newest
 
 def add_anchors(api: Api) -> None:
     """Add the routes."""
+    making = anyio.Lock()
 
     @api.route(
         "GET", "/v1/tapes/anchors", "read", answer={200: json_response("Anchors")}, refused=(404,)
@@ -39,16 +41,18 @@ def add_anchors(api: Api) -> None:
     async def create_anchor(request: Request, tape: TapeName, key: AppendKey = None) -> Response:
         """Name an entry, by default the newest; the anchor itself is appended."""
         asked = parse(NewAnchor, await read_body(request, api.most))
-        target = asked.entry_id
-        if target is None:
-            # Asked again, it names the entry that it named before.
-            before = await api.receipts.find(tape, key)
-            pointed = before.points_at if before is not None else None
-            target = pointed or await newest(api.store, tape)
-        if not await api.store.read(tape, target, target):
-            raise TapeNotFound(f"tape {tape} has no entry {target}")
-        entry = named_anchor(asked.name, target, asked.state)
-        [written] = await api.receipts.append(tape, [entry], key=key)
+        # One at a time: asked again while it is still being made, it names the same entry too.
+        async with making:
+            target = asked.entry_id
+            if target is None:
+                # Asked again, it names the entry that it named before.
+                before = await api.receipts.find(tape, key)
+                pointed = before.points_at if before is not None else None
+                target = pointed or await newest(api.store, tape)
+            if not await api.store.read(tape, target, target):
+                raise TapeNotFound(f"tape {tape} has no entry {target}")
+            entry = named_anchor(asked.name, target, asked.state)
+            [written] = await api.receipts.append(tape, [entry], key=key)
         made = anchor_of(tape, written)
         assert made is not None
         return json_of(anchor_record(made), 201)

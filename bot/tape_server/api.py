@@ -6,7 +6,7 @@ Rule 2: a token is looked at before anything else of the request is.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -48,10 +48,11 @@ AppendKey = Annotated[
 EntryId = Annotated[int | None, Query(ge=0, le=LARGEST_ID)]
 
 
-def _named(name: str) -> Callable[[Request], str]:
+def _named(name: str) -> Callable[[Request], Awaitable[str]]:
     """Return the dependency that reads a name from the query, exactly."""
 
-    def read(request: Request) -> str:
+    # Not a plain function: the framework would send each request through a thread for it.
+    async def read(request: Request) -> str:
         value = asked(request, name)
         if value is None or len(value) > LONGEST_NAME:
             what = "is missing" if value is None else f"has over {LONGEST_NAME} characters"
@@ -61,7 +62,7 @@ def _named(name: str) -> Callable[[Request], str]:
     return read
 
 
-def _after(request: Request) -> str | None:
+async def _after(request: Request) -> str | None:
     return asked(request, "after")
 
 

@@ -22,7 +22,7 @@ from bot.tape_server.tokens import TokenBook
 
 _ABOUT = """\
 Append-only tapes, one for each conversation. Entries are lines of JSON, read and written exactly.
-Every route but /health takes a token (`Authorization: Bearer TOKEN`) of a scope: read, append or
+Every route but /health and /openapi.json takes a token (`Authorization: Bearer TOKEN`) of a scope: read, append or
 admin, each of which includes those before it."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Annotated
 
 from fastapi import Header, Request, Response
@@ -10,12 +11,13 @@ from fastapi import Header, Request, Response
 from bot.errors import InvalidEntry
 from bot.tape.entries import TapeEntry
 from bot.tape.wire import LARGEST_ID, MOST_PER_APPEND, NDJSON, NEXT, line_of, read_new_lines
-from bot.tape_server.api import Api, AppendKey, EntryId, PageSize, TapeName
+from bot.tape_server.api import Api, AppendKey, EntryId, PageSize, TapeName, caller
 from bot.tape_server.bodies import read_body
 from bot.tape_server.documents import entries_body, entries_response, events_response
 from bot.tape_server.following import Following
 from bot.tape_server.paging import Page, backward, forward, newest
 from bot.tape_server.problems import Problem
+from bot.tape_server.tokens import TokenBook
 
 FOLLOW = "/v1/tapes/follow"
 
@@ -103,14 +105,16 @@ def add_entries(api: Api) -> None:
 
     @api.route("GET", FOLLOW, "read", answer={200: events_response()}, refused=(404,))
     async def follow(
-        tape: TapeName, after: EntryId = None, last_event: _LastEvent = None
+        request: Request, tape: TapeName, after: EntryId = None, last_event: _LastEvent = None
     ) -> Response:
         """Follow a tape: entries after an id, by default after the newest, as they come."""
         now = await newest(api.store, tape)
         start = now if after is None else after
         if last_event is not None:
             start = min(int(last_event), LARGEST_ID)
-        return Following(api.store.follow(tape, start), start, api.stopping)
+        tokens: TokenBook = request.app.state.tokens
+        allowed = partial(tokens.holds, caller(request))
+        return Following(api.store.follow(tape, start), start, allowed, api.stopping)
 
 
 def _page(page: Page) -> Response:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
 import anyio
@@ -29,17 +29,23 @@ class Following(Response):
     Args:
         entries: As ``TapeStore.follow`` yields them.
         start: The id after which they come: what a client resumes at before the first of them.
+        allowed: Says whether the token still allows it; asked before each entry.
         stopping: Ends it.
     """
 
     def __init__(
-        self, entries: AsyncGenerator[TapeEntry, None], start: int, stopping: anyio.Event
+        self,
+        entries: AsyncGenerator[TapeEntry, None],
+        start: int,
+        allowed: Callable[[], bool],
+        stopping: anyio.Event,
     ) -> None:
         super().__init__(None, 200, {"Cache-Control": "no-store"}, media_type=EVENTS)
         # Without a length, as it has no end.
         self.raw_headers = [pair for pair in self.raw_headers if pair[0] != b"content-length"]
         self._entries = entries
         self._start = start
+        self._allowed = allowed
         self._stopping = stopping
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
@@ -64,9 +70,11 @@ class Following(Response):
                 tasks.cancel_scope.cancel()
 
             async def keep_alive() -> None:
-                while True:
-                    await anyio.sleep(_KEEP_ALIVE)
+                await anyio.sleep(_KEEP_ALIVE)
+                while self._allowed():
                     await put(_body(b":\n\n"))
+                    await anyio.sleep(_KEEP_ALIVE)
+                tasks.cancel_scope.cancel()
 
             for task in (until_gone, until_stopped, keep_alive):
                 tasks.start_soon(task)
@@ -79,10 +87,13 @@ class Following(Response):
         async with aclosing(self._entries) as entries:
             try:
                 async for entry in entries:
+                    if not self._allowed():
+                        # The client comes again, and is refused.
+                        return
                     await put(_body(event_of(entry) + b"\n"))
             except TapeError as error:
-                # The client comes again, and is told what is wrong.
-                logger.warning("a tape cannot be followed any further: %s", error)
+                # The client comes again, and is told what is wrong. The text names the session.
+                logger.warning("a tape cannot be followed any further: %s", type(error).__name__)
 
 
 def _body(part: bytes) -> Message:

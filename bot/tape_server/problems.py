@@ -66,7 +66,10 @@ def add_problems(app: FastAPI) -> None:
             return _response(409, body, {"ETag": f'"{error.actual}"'})
         status, code = refusal_of(error)
         if status >= 500:
-            logger.error("%s %s failed: %s", request.method, request.url.path, error)
+            # The error's own text names the session; what the system said of it does not.
+            why = getattr(error.__cause__, "strerror", None) or "its text is in the answer only"
+            where = f"{request.method} {request.url.path}"
+            logger.error("%s failed: %s (%s)", where, type(error).__name__, why)
         return _response(status, {"error": code, "detail": str(error)})
 
     @app.exception_handler(RequestValidationError)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import resource
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -10,19 +12,79 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import anyio
+import h11
 import uvicorn
 from fastapi import FastAPI
+from starlette.types import Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from bot.errors import SettingsError
 from bot.tape.store import TapeStore
+from bot.tape.wire import BUSY
 from bot.tape_server.app import build_app
 from bot.tape_server.limits import CONNECTIONS
+from bot.tape_server.problems import Problem
 from bot.tape_server.tokens import TokenBook
 
 logger = logging.getLogger(__name__)
 
 _GRACE = 20
 """Seconds that requests under way may take when the server stops."""
+
+
+_HEAD = 10.0
+"""Seconds in which a request must say what it asks for."""
+
+_FILES = 4_096
+"""Descriptors that the process may have: the connections' and the tapes'."""
+
+
+class _Connection(H11Protocol):
+    """Uvicorn's connection, closed where no request comes.
+
+    Beyond the bound only what came last is refused: connections that cost nothing to hold open do not
+    shut out those that are served.
+    """
+
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take a connection."""
+        super().connection_made(transport)
+        if len(self.connections) > CONNECTIONS:
+            self.app = _refuse
+        self._see_head()
+
+    def data_received(self, data: bytes) -> None:
+        """Take a part of a request."""
+        super().data_received(data)
+        self._see_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Let a connection go."""
+        super().connection_lost(exc)
+        self._forget()
+
+    def _see_head(self) -> None:
+        if self.conn.their_state is not h11.IDLE:
+            self._forget()
+        elif self._deadline is None:
+            self._deadline = self.loop.call_later(_HEAD, self.transport.close)
+
+    def _forget(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+
+async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
+    busy = Problem(
+        503,
+        BUSY,
+        "the tape server has too many connections; try again in a second",
+        {"Retry-After": "1", "Connection": "close"},
+    )
+    await busy.response()(scope, receive, send)
 
 
 class _Server(uvicorn.Server):
@@ -80,9 +142,10 @@ async def serve_store(
         folder: Where the store writes.
         ready: Called with the server's address once it answers.
     """
+    _allow_files()
     stopping = anyio.Event()
     server = _Server(
-        _configuration(build_app(store, tokens, most=most, folder=folder, stopping=stopping))
+        configuration(build_app(store, tokens, most=most, folder=folder, stopping=stopping))
     )
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_stop_on_signal, server, stopping)
@@ -94,16 +157,26 @@ async def serve_store(
         tasks.cancel_scope.cancel()
 
 
-def _configuration(app: FastAPI) -> uvicorn.Config:
+def _allow_files() -> None:
+    """See that connections alone cannot use up the descriptors, which the tapes need too."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+def configuration(app: FastAPI) -> uvicorn.Config:
+    """Return how the application is served."""
     return uvicorn.Config(
         app,
-        http="h11",
+        http=_Connection,
         ws="none",
         lifespan="off",
         log_config=None,
         access_log=False,
         server_header=False,
-        limit_concurrency=CONNECTIONS,
+        # Nothing of what a proxy says of its clients is used.
+        proxy_headers=False,
         timeout_graceful_shutdown=_GRACE,
     )
 

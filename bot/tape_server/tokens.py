@@ -103,6 +103,11 @@ class TokenBook:
                 found = grant
         return found
 
+    def holds(self, grant: Grant) -> bool:
+        """Say whether a grant is still given as it was."""
+        self._look()
+        return grant in self._grants
+
     def list(self) -> tuple[Grant, ...]:
         """Return all grants.
 

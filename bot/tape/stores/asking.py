@@ -5,12 +5,15 @@ Rule 1: what may be asked twice is asked again when the connection, the server o
 Rule 2: what changes a tape otherwise (sealing, clearing, forking) is asked again only where it is
     certain that the server has not begun it.
 Rule 3: a change that was begun is not cancelled: its outcome is waited for, within a bound.
+Rule 4: the token goes to the server that was named, and to no other: redirects are not followed, and
+    what is asked on this machine does not go through a proxy.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from ipaddress import ip_address
 from typing import Any
 
 import anyio
@@ -19,18 +22,29 @@ import httpx
 import stamina
 
 from bot.errors import TapeError, TapeRefused, TapeUnavailable, VersionConflict
-from bot.tape.wire import BUSY, CONFLICT, DAMAGED, address, error_of, from_json
+from bot.tape.wire import BUSY, CONFLICT, DAMAGED, EVENTS, address, error_of, from_json
 
 Params = dict[str, str | int]
 
-REQUESTS = 32
-"""At once; followed streams come on top."""
+REQUESTS = 8
+"""At once; followed streams come on top. With more, all are answered later: the client's pool looks
+at every connection for every other one."""
 
 _TIMEOUT = httpx.Timeout(10.0, read=130.0, write=60.0, pool=None)
 """Seconds; the server itself gives a request up after 120."""
 
 _SILENCE = httpx.Timeout(10.0, read=45.0, write=60.0, pool=None)
 """Without a sign of life for so long, a stream is taken for dead."""
+
+_LONGEST = 150.0
+"""Seconds that asking may take beside the patience, however slowly an answer comes."""
+
+_CLOSING = 10.0
+"""Seconds that requests under way are waited for at the end."""
+
+_KEPT = 2.0
+"""Seconds that an idle connection is kept: fewer than at a server, which may close it just as it is
+used again."""
 
 _SURELY_TAKEN = 900_000
 """Bytes. A server's bound may be higher, and is asked for once."""
@@ -80,14 +94,25 @@ class TapeServerClient:
             timeout=_TIMEOUT,
             # Reading the certificates takes long, and plain HTTP has none.
             verify=self.url.startswith("https:"),
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=REQUESTS),
+            limits=httpx.Limits(
+                max_connections=None, max_keepalive_connections=REQUESTS, keepalive_expiry=_KEPT
+            ),
+            mounts=_direct(self.url),
         )
         self._slots = anyio.Semaphore(REQUESTS)
         self._most: int | None = None
+        self._closed = False
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Close the connections, once the requests under way are answered; nothing is asked any more."""
+        if self._closed:
+            return
+        self._closed = True
         with anyio.CancelScope(shield=True):
+            with anyio.move_on_after(_CLOSING):
+                # A connection that is opened while the others are closed would stay open.
+                for _ in range(REQUESTS):
+                    await self._slots.acquire()
             await self._client.aclose()
 
     async def ask(
@@ -115,8 +140,7 @@ class TapeServerClient:
             TapeRefused: It does not allow it.
             TapeError: What the server's store says.
         """
-        if self._client.is_closed:
-            raise TapeError("the tape store is closed")
+        self._see_open()
         if body is not None and len(body) > _SURELY_TAKEN:
             await self._see_size(len(body))
         request = self._client.build_request(
@@ -125,7 +149,9 @@ class TapeServerClient:
 
         def again(error: Exception) -> bool | float:
             if isinstance(error, _Failed):
-                wanted: bool | float = (repeatable or not error.begun) and (error.wait or True)
+                # It may ask for an hour, in which nobody could cancel a change.
+                wait = min(error.wait, self.patience)
+                wanted: bool | float = (repeatable or not error.begun) and (wait or True)
             else:
                 sent = not isinstance(error, _NOT_SENT)
                 wanted = isinstance(error, httpx.TransportError) and (repeatable or not sent)
@@ -136,9 +162,12 @@ class TapeServerClient:
             attempts=None, timeout=self.patience, wait_initial=0.05, wait_max=1.0, wait_jitter=0.1
         )
         try:
-            answer = await call(again, self._once, request)
-        except (httpx.TransportError, _Failed) as error:
+            with anyio.fail_after(self.patience + _LONGEST):
+                answer = await call(again, self._once, request)
+        except (httpx.TransportError, _Failed, TimeoutError) as error:
             raise self.unavailable(error) from error
+        except httpx.DecodingError as error:
+            raise self.strange(error) from error
         if answer.is_success:
             return answer
         raise self._refusal(answer, params, headers or {})
@@ -170,6 +199,7 @@ class TapeServerClient:
             ConnectionError: It broke; it may be opened again.
             TapeError: It was refused.
         """
+        self._see_open()
         self.counts["followed"] += 1
         try:
             async with self._client.stream(
@@ -179,7 +209,11 @@ class TapeServerClient:
                     await answer.aread()
                     _see(answer)
                     raise self._refusal(answer, params, {})
+                if not answer.headers.get("content-type", "").startswith(EVENTS):
+                    raise self.strange(ValueError("it is no stream of events"))
                 yield answer.aiter_bytes()
+        except httpx.DecodingError as error:
+            raise self.strange(error) from error
         except (httpx.TransportError, _Failed) as error:
             raise ConnectionError(str(error) or type(error).__name__) from error
         finally:
@@ -200,13 +234,18 @@ class TapeServerClient:
             "address, and the server's version"
         )
 
+    def _see_open(self) -> None:
+        if self._closed:
+            raise TapeError("the tape store is closed")
+
     async def _see_size(self, size: int) -> None:
         """See that a body is not too large: a server would break off, and may not be heard.
 
         Raises:
             TapeRefused: It is.
         """
-        if self._most is None:
+        if self._most is None or size > self._most:
+            # Asked anew before it is refused: the server may have been given a higher bound.
             answer = await self.ask("GET", "/v1/statistics", {})
             try:
                 self._most = int(from_json(answer.content)["most_bytes"])
@@ -220,6 +259,7 @@ class TapeServerClient:
 
     async def _once(self, request: httpx.Request) -> httpx.Response:
         async with self._slots:
+            self._see_open()
             self.counts["requests"] += 1
             answer = await self._client.send(request)
         _see(answer)
@@ -241,6 +281,17 @@ class TapeServerClient:
             expected = int(headers["If-Match"].strip('"')) if "If-Match" in headers else 0
             return VersionConflict(str(params.get("tape")), expected=expected, actual=actual)
         return error_of(answer.status_code, code, detail)
+
+
+def _direct(url: str) -> dict[str, httpx.AsyncBaseTransport | None]:
+    """Return what keeps the environment's proxy out where the server is on this machine."""
+    host = httpx.URL(url).host
+    try:
+        here = host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        here = False
+    named = f"[{host}]" if ":" in host else host
+    return {f"all://{named}": None} if here else {}
 
 
 def _see(answer: httpx.Response) -> None:

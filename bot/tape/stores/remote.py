@@ -303,7 +303,7 @@ class RemoteTapeStore:
 
 def _number(answer: httpx.Response, header: str) -> int | None:
     told = answer.headers.get(header, "").strip('"')
-    return int(told) if told.isdecimal() else None
+    return int(told) if told.isdecimal() and len(told) <= len(str(LARGEST_ID)) else None
 
 
 def _title_from(body: Any) -> str | None:

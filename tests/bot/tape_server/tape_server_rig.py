@@ -20,7 +20,7 @@ from bot.tape.stores.memory import MemoryTapeStore
 from bot.tape.stores.remote import RemoteTapeStore
 from bot.tape.wire import NDJSON
 from bot.tape_server.app import build_app
-from bot.tape_server.serve import listening
+from bot.tape_server.serve import configuration, listening
 from bot.tape_server.tokens import TokenBook
 
 TAPE = "telegram:42"
@@ -55,7 +55,7 @@ class Rig:
         self.url = url
         self.store = store
         self.tokens = tokens
-        self._admin = tokens.add("all", "admin", ["*"])
+        self._admin = tokens.add(f"all {url} {len(tokens.list())}", "admin", ["*"])
 
     def client(self, token: str | None = "") -> httpx.AsyncClient:
         """Return a client; by default it may do everything, with None it has no token."""
@@ -71,15 +71,20 @@ class Rig:
 
 @asynccontextmanager
 async def serving(
-    home: Path, store: TapeStore | None = None, **options: object
+    home: Path,
+    store: TapeStore | None = None,
+    *,
+    tokens: TokenBook | None = None,
+    listen: str = "127.0.0.1:0",
+    **options: object,
 ) -> AsyncIterator[Rig]:
     """Serve a store, by default one in memory."""
     store = store or MemoryTapeStore()
-    tokens = TokenBook(home / "tape-tokens.json")
+    tokens = tokens or TokenBook(home / "tape-tokens.json")
     stopping = anyio.Event()
     app = build_app(store, tokens, stopping=stopping, **options)
-    server = uvicorn.Server(uvicorn.Config(app, http="h11", lifespan="off", log_config=None))
-    with listening("127.0.0.1:0") as bound:
+    server = uvicorn.Server(configuration(app))
+    with listening(listen) as bound:
         bound.listen(100)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(server.serve, [bound])

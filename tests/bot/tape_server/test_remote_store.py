@@ -18,9 +18,11 @@ from bot.errors import (
     VersionConflict,
 )
 from bot.tape.entries import event, message
+from bot.tape.stores import asking
 from bot.tape.stores.remote import RemoteTapeStore
 from bot.tape_server import receipts
 from bot.tape_server.receipts import Receipts
+from bot.tape_server.serve import configuration
 
 
 @pytest.fixture
@@ -40,13 +42,21 @@ async def line(rig):
 
 
 @asynccontextmanager
-async def answering(answer: bytes):
-    """Give the address of something that gives this answer to every request."""
+async def answering(answer: bytes, *, heard: list[bytes] | None = None, trickle: bytes = b""):
+    """Give the address of something that gives this answer to every request, at best to its end."""
 
     async def serve(stream):
         async with stream:
-            await stream.receive()
+            got = await stream.receive()
+            if heard is not None:
+                heard.append(got)
             await stream.send(answer)
+            while trickle:
+                await anyio.sleep(0.02)
+                try:
+                    await stream.send(trickle)
+                except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                    break
 
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
     async with listener, anyio.create_task_group() as tasks:
@@ -172,6 +182,7 @@ async def test_a_server_that_is_away_is_told_after_a_while(tmp_path):
         b"HTTP/1.1 302 Found\r\nLocation: http://x/\r\nContent-Length: 0\r\n\r\n",
         b"HTTP/1.1 500 Oh\r\nContent-Length: 2\r\n\r\n{}",
         b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 4\r\n\r\n<p/>",
+        b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\nno",
         b"SSH-2.0\r\n",
     ],
 )
@@ -182,6 +193,70 @@ async def test_what_is_no_tape_server_is_told(answer):
             with pytest.raises(TapeUnavailable, match=url):
                 await ask
         await store.close()
+
+
+@pytest.mark.parametrize("kind", [b"text/html", b"text/event-stream\r\nContent-Encoding: gzip"])
+async def test_what_is_no_stream_of_entries_is_told(kind):
+    answer = b"HTTP/1.1 200 OK\r\nContent-Type: %b\r\nContent-Length: 2\r\n\r\nhi" % kind
+    async with answering(answer) as url:
+        store = RemoteTapeStore(url, "x", patience=0.2)
+        with anyio.fail_after(10), pytest.raises(TapeUnavailable, match="none of a tape server's"):
+            await anext(store.follow(TAPE, 1))
+        await store.close()
+
+
+async def test_a_number_that_is_none_ends_the_reading():
+    answer = b"HTTP/1.1 200 OK\r\nTape-Next: %b\r\nContent-Length: 0\r\n\r\n" % (b"9" * 5_000)
+    async with answering(answer) as url:
+        store = RemoteTapeStore(url, "x", patience=0.2)
+        assert await store.read(TAPE) == []
+        await store.close()
+
+
+async def test_a_server_that_asks_for_an_hour_is_not_waited_for_longer_than_the_patience():
+    answer = b"HTTP/1.1 503 Busy\r\nRetry-After: 3600\r\nContent-Length: 0\r\n\r\n"
+    async with answering(answer) as url:
+        store = RemoteTapeStore(url, "x", patience=0.2)
+        with anyio.fail_after(10), pytest.raises(TapeUnavailable):
+            await store.version(TAPE)
+        await store.close()
+
+
+async def test_a_change_whose_answer_never_ends_is_given_up(monkeypatch):
+    """It cannot be cancelled, so it must end by itself."""
+    monkeypatch.setattr(asking, "_LONGEST", 0.3)
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"
+    async with answering(answer, trickle=b"{") as url:
+        store = RemoteTapeStore(url, "x", patience=0.2)
+        with pytest.raises(TapeUnavailable, match=url):
+            await store.append(TAPE, event("e"))
+        await store.close()
+
+
+async def test_a_server_on_this_machine_is_not_asked_through_a_proxy(rig, monkeypatch):
+    heard: list[bytes] = []
+    answer = b"HTTP/1.1 502 No\r\nContent-Length: 0\r\n\r\n"
+    async with answering(answer, heard=heard) as proxy:
+        for name in ("NO_PROXY", "no_proxy"):
+            monkeypatch.delenv(name, raising=False)
+        for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+            monkeypatch.setenv(name, proxy)
+        token = rig.tokens.add("bot", "read", ["*"])
+        port = rig.url.rpartition(":")[2]
+        for host in ("127.0.0.1", "localhost"):
+            store = RemoteTapeStore(f"http://{host}:{port}", token, patience=0.2)
+            assert await store.version(TAPE) == 1
+            await store.close()
+        assert heard == []
+        away = RemoteTapeStore("http://tapes.invalid", token, patience=0.2)
+        with pytest.raises(TapeUnavailable, match="502"):
+            await away.version(TAPE)
+        await away.close()
+        assert heard, "for another machine the proxy holds"
+
+
+async def test_the_client_lets_idle_connections_go_before_the_server_does(rig):
+    assert configuration(rig.app).timeout_keep_alive > asking._KEPT
 
 
 async def test_what_a_token_does_not_allow_is_told_with_what_would(rig):
@@ -210,6 +285,21 @@ async def test_what_is_too_large_is_told_before_it_is_sent(tmp_path):
         await store.close()
 
 
+async def test_a_bound_that_was_raised_holds_for_a_client_that_knew_the_old_one(tmp_path):
+    large = message("user", "x" * 1_100_000)
+    async with serving(tmp_path, most=1_000_000) as rig:
+        old = rig.url
+        store = rig.remote()
+        await store.create_tape(TAPE)
+        with pytest.raises(TapeRefused):
+            await store.append(TAPE, large)
+        tokens = rig.tokens
+    async with serving(tmp_path, most=2_000_000, tokens=tokens, listen=old[7:]) as rig:
+        await rig.store.create_tape(TAPE)
+        assert (await store.append(TAPE, large)).id == 2
+        await store.close()
+
+
 async def test_a_name_beyond_the_bound_is_refused(rig):
     store = rig.remote()
     for ask in (store.create_tape("x" * 5_000), store.get_anchor(TAPE, "x" * 5_000)):
@@ -223,10 +313,33 @@ async def test_a_closed_store_says_so(rig):
     await store.close()
     with pytest.raises(TapeError, match="closed"):
         await store.version(TAPE)
+    with pytest.raises(TapeError, match="closed"):
+        await anext(store.follow(TAPE, 1))
+
+
+async def test_a_store_that_is_closed_while_requests_wait_for_their_turn_says_so(rig):
+    store = rig.remote()
+    await store.version(TAPE)
+    told = []
+    first = anyio.Event()
+
+    async def append() -> None:
+        try:
+            await store.append(TAPE, event("e"))
+            first.set()
+        except TapeError as error:
+            told.append(str(error))
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(60):
+            tasks.start_soon(append)
+        await first.wait()
+        await store.close()
+    assert any("closed" in one for one in told)
 
 
 async def test_more_requests_at_once_than_are_answered_at_once_wait_for_their_turn(rig):
-    """The client sends 32 at a time."""
+    """The client sends a few at a time."""
     store = rig.remote()
     await store.create_tape("other")
     async with anyio.create_task_group() as tasks:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import stat
@@ -162,6 +163,30 @@ async def test_a_search_is_of_the_tapes_that_the_token_sees(rig):
         for tape in (TAPE, "telegram:nobody"):
             by_anchor = {"tapes": [tape], "after_anchor": "here"}
             assert (await client.post("/v1/search", json=by_anchor)).status_code == 403
+
+
+async def test_a_stream_ends_before_the_next_entry_once_its_token_was_taken_back(rig):
+    token = rig.tokens.add("some", "read", ["telegram:*"])
+    params = {"tape": TAPE, "after": 1}
+    async with rig.client(token) as client:
+        async with client.stream("GET", "/v1/tapes/follow", params=params) as stream:
+            lines = stream.aiter_lines()
+            while "hi" not in await anext(lines):
+                pass
+            rig.tokens.add("another", "read", ["*"])
+            await rig.store.append(TAPE, message("user", "still"))
+            while "still" not in await anext(lines):
+                pass
+            rig.tokens.remove("some")
+            await rig.store.append(TAPE, message("user", "private"))
+            assert [line async for line in lines if line] == []
+        assert (await client.get("/v1/tapes/follow", params=params)).status_code == 401
+
+
+async def test_no_request_goes_through_a_thread_for_what_it_carries(rig):
+    for route in (one for one in rig.app.routes if isinstance(one, APIRoute)):
+        for needed in (*route.dependant.dependencies, route.dependant):
+            assert inspect.iscoroutinefunction(needed.call), (route.path, needed.call)
 
 
 def test_a_token_is_kept_as_its_hash_in_a_private_file(tmp_path):

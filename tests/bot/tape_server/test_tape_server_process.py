@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import AsyncExitStack, suppress
 
 import anyio
 import httpx
@@ -17,6 +18,7 @@ from tape_server_rig import ROOT, TAPE, Program, serving
 from bot.tape.entries import message
 from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.remote import RemoteTapeStore
+from bot.tape_server import serve
 from bot.tape_server.health import LEAST_FREE
 
 
@@ -112,6 +114,68 @@ def test_tokens_are_made_listed_and_removed_at_the_command_line(program):
     assert "no token kitchen" in run("remove", "kitchen").stderr
 
 
+async def test_connections_that_are_only_held_open_shut_out_nobody_who_is_served(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(serve, "CONNECTIONS", 4)
+    async with serving(tmp_path) as rig, rig.client() as client, AsyncExitStack() as held:
+        assert (await client.get("/v1/tapes")).status_code == 200
+        host, port = rig.url.removeprefix("http://").split(":")
+        for _ in range(6):
+            await held.enter_async_context(await anyio.connect_tcp(host, int(port)))
+        assert (await client.get("/v1/tapes")).status_code == 200
+        async with rig.client() as late:
+            answer = await late.get("/v1/tapes")
+        assert (answer.status_code, answer.json()["error"]) == (503, "busy")
+        assert (answer.headers["retry-after"], answer.headers["connection"]) == ("1", "close")
+
+
+@pytest.mark.parametrize(
+    "begun", [b"", b"GET /hea", b"GET /health HTTP/1.1\r\nHost: x\r\n\r\nGET /hea"]
+)
+async def test_a_connection_on_which_no_request_comes_is_closed(tmp_path, monkeypatch, begun):
+    """Also where a part of it comes now and then."""
+    monkeypatch.setattr(serve, "_HEAD", 0.2)
+    async with serving(tmp_path) as rig:
+        host, port = rig.url.removeprefix("http://").split(":")
+        async with (
+            await anyio.connect_tcp(host, int(port)) as stream,
+            anyio.create_task_group() as tasks,
+        ):
+
+            async def trickle():
+                with suppress(anyio.BrokenResourceError):
+                    while begun:
+                        await stream.send(b"x")
+                        await anyio.sleep(0.02)
+
+            if begun:
+                await stream.send(begun)
+            tasks.start_soon(trickle)
+            with anyio.fail_after(4), suppress(anyio.BrokenResourceError, anyio.EndOfStream):
+                while True:
+                    await stream.receive()
+            tasks.cancel_scope.cancel()
+
+
+async def test_connections_alone_do_not_use_up_the_descriptors(program):
+    token = program.tokens.add("bot", "append", ["*"])
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
+    try:
+        url = program.start()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    store = RemoteTapeStore(url, token)
+    async with AsyncExitStack() as held:
+        host, port = url.removeprefix("http://").split(":")
+        for _ in range(100):
+            await held.enter_async_context(await anyio.connect_tcp(host, int(port)))
+        with anyio.fail_after(10):
+            await store.create_tape(TAPE)
+    await store.close()
+
+
 async def test_health_needs_no_token_and_names_no_session(tmp_path):
     folder = tmp_path / "tapes"
     store = FileTapeStore(folder, sync=False)
@@ -154,7 +218,7 @@ async def test_health_says_that_the_disk_is_almost_full(tmp_path, monkeypatch):
     assert "63 MB are free" in answer.json()["detail"]
 
 
-async def test_a_refused_disk_refuses_the_append_and_takes_the_next(tmp_path):
+async def test_a_refused_disk_refuses_the_append_and_takes_the_next(tmp_path, caplog):
     store = FileTapeStore(tmp_path / "tapes", sync=False)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     async with serving(tmp_path, store) as rig:
@@ -167,5 +231,7 @@ async def test_a_refused_disk_refuses_the_append_and_takes_the_next(tmp_path):
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         assert type(refused.value).__name__ == "TapeWriteError"
+        assert "POST /v1/tapes/entries failed: TapeWriteError (File too large)" in caplog.text
+        assert TAPE not in caplog.text
         assert (await remote.append(TAPE, message("user", "kept"))).id == 2
         await remote.close()

@@ -9,6 +9,7 @@ import pytest
 from tape_server_rig import TAPE, entry_line, put, serving
 
 from bot.tape.entries import anchor, event, message
+from bot.tape.stores.file import FileTapeStore
 from bot.tape.wire import NDJSON
 
 HOSTILE = [
@@ -111,6 +112,31 @@ async def test_an_anchor_asked_twice_with_one_key_is_made_once_and_points_where_
     assert (answers[0].json()["entry_id"], answers[0].json()["at"]) == (2, 3)
     listed = await client.get("/v1/tapes/anchors", params={"tape": TAPE})
     assert len(listed.json()["anchors"]) == 1
+
+
+async def test_an_anchor_asked_for_again_while_it_is_being_made_is_one(tmp_path):
+    """Others append meanwhile: what is the newest is another entry for each of them."""
+    async with serving(tmp_path, FileTapeStore(tmp_path / "tapes")) as rig, rig.client() as client:
+        await rig.store.create_tape(TAPE)
+        for key in "abcdef":
+            made = []
+
+            async def make(key=key, made=made):
+                answer = await client.post(
+                    "/v1/tapes/anchors",
+                    params={"tape": TAPE},
+                    json={"name": "here"},
+                    headers={"Idempotency-Key": key},
+                )
+                made.append((answer.status_code, answer.text))
+
+            async with anyio.create_task_group() as tasks:
+                for _ in range(3):
+                    tasks.start_soon(make)
+                    tasks.start_soon(put, client, entry_line("x"))
+            assert len(set(made)) == 1
+            assert made[0][0] == 201
+        assert len(await rig.store.list_anchors(TAPE)) == 6
 
 
 async def test_pages_of_entries_join_to_the_whole(rig, client):
