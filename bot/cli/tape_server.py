@@ -13,29 +13,10 @@ from bot.app.tapes import build_tape_store
 from bot.cli.tape import printable
 from bot.errors import SettingsError
 from bot.settings import Settings
-from bot.tape_server.tokens import FILE, SCOPES, Scope, TokenBook
+from bot.tape_server.tokens import FILE, Scope, TokenBook
 from bot.telemetry.logging import configure_logging
 
 logger = logging.getLogger(__name__)
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments."""
-    commands = parser.add_subparsers(dest="tape_server", metavar="COMMAND")
-    token = commands.add_parser("token", help="give out tokens, list them, take them back")
-    actions = token.add_subparsers(dest="token", required=True, metavar="COMMAND")
-    add = actions.add_parser("add", help="make a token and print it, once")
-    add.add_argument("name", help="what you call it")
-    add.add_argument("--scope", choices=SCOPES, required=True, help="what it allows")
-    add.add_argument(
-        "--tapes",
-        action="append",
-        metavar="PATTERN",
-        help="sessions that it sees, such as 'telegram:*'; may be given again; without: all",
-    )
-    actions.add_parser("list", help="list the tokens")
-    remove = actions.add_parser("remove", help="take a token back")
-    remove.add_argument("name")
 
 
 def run_command(settings: Settings, chosen: argparse.Namespace) -> int:

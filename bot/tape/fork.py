@@ -16,7 +16,7 @@ from bot.clock import Clock
 from bot.errors import TapeError, TapeNotFound
 from bot.tape.entries import TapeEntry
 from bot.tape.search import Hit, SearchQuery, between_ids
-from bot.tape.store import Anchor, Segment, TapeStore, anchor_of, last_anchor, named_anchor
+from bot.tape.store import Anchor, Segment, TapeStore, add_anchor, last_anchor
 from bot.tape.stores.memory import MemoryTapeStore
 
 _IDS = frozenset({"entry", "source", "keep_from", "through", "replaces", "joined"})
@@ -146,11 +146,7 @@ class ForkTapeStore:
     ) -> Anchor:
         """Name an entry of the tape or of the overlay; the anchor is in the overlay."""
         target = await self.version(tape) if entry_id is None else entry_id
-        if not await self.read(tape, target, target):
-            raise TapeNotFound(f"tape {tape} has no entry {target}")
-        made = anchor_of(tape, await self.append(tape, named_anchor(name, target, state)))
-        assert made is not None
-        return made
+        return await add_anchor(self, tape, name, target, state)
 
     async def get_anchor(self, tape: str, name: str) -> Anchor:
         """Return the last anchor of this name."""

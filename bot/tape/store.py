@@ -302,6 +302,21 @@ def named_anchor(name: str, entry_id: int, state: dict[str, Any] | None) -> Tape
     return replace(made, payload={**made.payload, "entry": entry_id})
 
 
+async def add_anchor(
+    store: TapeStore, tape: str, name: str, target: int, state: dict[str, Any] | None
+) -> Anchor:
+    """Append an anchor that points at an entry: ``create_anchor`` of stores in this process.
+
+    Raises:
+        TapeNotFound: There is no such tape or entry.
+        InvalidEntry: The name is empty, or one that marks the memory's own places.
+    """
+    if not await store.read(tape, target, target):
+        raise TapeNotFound(f"tape {tape} has no entry {target}")
+    entry = await store.append(tape, named_anchor(name, target, state))
+    return Anchor(tape, name, entry.id, target, entry.data, str(entry.meta.get("ts", "")))
+
+
 def anchor_of(tape: str, entry: TapeEntry) -> Anchor | None:
     """Return an entry as an anchor of its tape; None where it is none."""
     if entry.kind != "anchor" or entry.name is None:

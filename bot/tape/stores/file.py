@@ -24,7 +24,7 @@ from bot.tape.codec import encode
 from bot.tape.entries import TapeEntry
 from bot.tape.index import TapeIndex
 from bot.tape.search import Hit, SearchQuery
-from bot.tape.store import Anchor, Parent, Segment, anchor_of, last_anchor, named_anchor
+from bot.tape.store import Anchor, Parent, Segment, add_anchor, last_anchor
 from bot.tape.stores.folder import TapeFolder
 from bot.tape.stores.forking import fork_header, write_fork
 from bot.tape.stores.growth import Growth
@@ -238,11 +238,7 @@ class FileTapeStore:
     ) -> Anchor:
         """Name an entry, by default the newest."""
         target = await self._durable(tape) if entry_id is None else entry_id
-        if not await self.read(tape, target, target):
-            raise TapeNotFound(f"tape {tape} has no entry {target}")
-        made = anchor_of(tape, await self.append(tape, named_anchor(name, target, state)))
-        assert made is not None
-        return made
+        return await add_anchor(self, tape, name, target, state)
 
     async def get_anchor(self, tape: str, name: str) -> Anchor:
         """Return the last anchor of this name."""

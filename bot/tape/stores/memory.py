@@ -19,10 +19,10 @@ from bot.tape.store import (
     Anchor,
     Parent,
     Segment,
+    add_anchor,
     anchor_of,
     header,
     last_anchor,
-    named_anchor,
 )
 from bot.tape.stores.growth import Growth
 
@@ -161,11 +161,7 @@ class MemoryTapeStore:
     ) -> Anchor:
         """Name an entry, by default the newest."""
         target = self._get(tape).version if entry_id is None else entry_id
-        if not await self.read(tape, target, target):
-            raise TapeNotFound(f"tape {tape} has no entry {target}")
-        made = anchor_of(tape, await self.append(tape, named_anchor(name, target, state)))
-        assert made is not None
-        return made
+        return await add_anchor(self, tape, name, target, state)
 
     async def get_anchor(self, tape: str, name: str) -> Anchor:
         """Return the last anchor of this name."""
