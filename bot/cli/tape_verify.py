@@ -30,7 +30,7 @@ def verify(settings: Settings, session: str | None) -> int:
     report = examine(settings.home / "tapes", settings.workspace_id or "", session)
     for problem in report.problems:
         print(printable(str(problem)).replace("\n", " "))
-    checked = f"{report.tapes} tapes, {report.files} files, {report.entries:,} entries checked"
+    checked = f"tapes: {report.tapes}, files: {report.files}, entries checked: {report.entries:,}"
     found = len(report.problems)
-    print(f"{checked}: {f'{found:,} problems' if found else 'nothing is wrong'}")
+    print(f"{checked}; {f'problems: {found:,}' if found else 'nothing is wrong'}")
     return 1 if found else 0

@@ -130,7 +130,7 @@ def render_info(info: TapeInfo) -> str:
     boundary = info.boundary
     lines = [
         f"- Tape: `{info.name}`" + (f" ({info.title})" if info.title else ""),
-        f"- Entries: {info.entries}, in {info.segments} sealed segments and the live part",
+        f"- Entries: {info.entries}; sealed segments: {info.segments}",
         f"- Anchors: {info.anchors}",
     ]
     if boundary is not None:

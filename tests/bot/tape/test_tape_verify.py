@@ -223,7 +223,7 @@ async def test_tapes_that_lived_through_much_are_whole_raw_and_packed(tmp_path, 
         assert verify(settings, "child") == 0
         said = capsys.readouterr().out.splitlines()
         assert len(said) == 2
-        assert said[0].startswith("2 tapes, 5 files, 2,")
+        assert said[0].startswith("tapes: 2, files: 5, entries checked: 2,")
         assert said[0].endswith("nothing is wrong")
         pack_all(folder)
     with pytest.raises(TapeNotFound):
@@ -371,5 +371,5 @@ async def test_problems_are_one_line_each_and_the_exit_code_says_so(tmp_path, ca
     flip(packed, members(packed)[0][1] + 300)
     assert verify(Settings(home=tmp_path), None) == 1
     *problems, summary = capsys.readouterr().out.splitlines()
-    assert summary.endswith(f"{len(problems)} problems")
+    assert summary.endswith(f"problems: {len(problems)}")
     assert all(packed.name.removesuffix(".gz") in problem for problem in problems)

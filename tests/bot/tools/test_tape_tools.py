@@ -169,7 +169,7 @@ async def test_info_says_how_long_the_tape_is_and_where_its_phase_began(chat):
     [begun] = await chat.host.events("session/new")
     assert "- Tape: `fake:1`" in told
     assert f"- This phase: `session/new` [#{begun.id}]" in told
-    assert "1 sealed" in told
+    assert "sealed segments: 1" in told
 
 
 async def test_a_handoff_cannot_fill_the_prompt_with_next_steps(chat):
