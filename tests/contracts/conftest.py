@@ -54,7 +54,15 @@ class Backend:
         yield await self.reopen()
 
 
-@pytest.fixture(params=BACKENDS)
+# Over HTTP each test takes several times as long, so that they are among the long proofs.
+_SLOW = {"remote"}
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(name, marks=pytest.mark.slow if name in _SLOW else ()) for name in BACKENDS
+    ]
+)
 async def backend(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Backend]:
     held = Backend(BACKENDS[request.param](tmp_path))
     yield held
