@@ -18,7 +18,6 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from bot.agent.views.registry import builder_names
 from bot.errors import SettingsError
 from bot.settings.values import (
     BotToken,
@@ -208,6 +207,9 @@ class Settings(BaseSettings):
     @field_validator("context_builder")
     @classmethod
     def _installed(cls, name: str) -> str:
+        # Asked for only where one is set: the builders load much that settings do not need.
+        from bot.agent.views.registry import builder_names
+
         if name not in (known := builder_names()):
             raise ValueError(" or ".join(known))
         return name
