@@ -19,6 +19,9 @@ from bot.tape.search import Hit, SearchQuery, between_ids
 from bot.tape.store import Anchor, Segment, TapeStore, add_anchor, last_anchor
 from bot.tape.stores.memory import MemoryTapeStore
 
+_PAGE = 64
+"""Ids that are read at once in looking for what stands behind a hit."""
+
 _IDS = frozenset({"entry", "source", "keep_from", "through", "replaces", "joined"})
 """Where entries name others by their ids."""
 
@@ -185,9 +188,13 @@ class ForkTapeStore:
             before += [entry] if entry.kind == "message" else []
             if len(before) == count:
                 break
-        later = await self.read(self._tape, hit.entry.id + 1)
-        after = [entry for entry in later if entry.kind == "message"][:count]
-        return replace(hit, before=tuple(before[::-1]), after=tuple(after))
+        after: list[TapeEntry] = []
+        place, newest = hit.entry.id, await self.version(self._tape)
+        while place < newest and len(after) < count:
+            page = await self.read(self._tape, place + 1, place + _PAGE)
+            after += [entry for entry in page if entry.kind == "message"]
+            place += _PAGE
+        return replace(hit, before=tuple(before[::-1]), after=tuple(after[:count]))
 
     def follow(self, tape: str, after: int | None = None) -> AsyncGenerator[TapeEntry, None]:
         """Yield the fork's entries as they come."""

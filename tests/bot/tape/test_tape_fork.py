@@ -411,6 +411,17 @@ async def test_neighbours_inside_a_fork_are_those_that_the_fork_has(tape):
             assert (names(list(hit.before)), names(list(hit.after))) == (before, after)
 
 
+async def test_neighbours_in_a_fork_are_found_beyond_any_number_of_other_entries(tape):
+    await tape.append(says("xylophone"))
+    await tape.append_many([event("tick", {"n": n}) for n in range(200)])
+    await tape.append(says("zither"))
+    async with tape.fork() as fork:
+        hit = (await fork.search(SearchQuery("xylophone", neighbours=1)))[0]
+        assert names(list(hit.after)) == ["zither"]
+        hit = (await fork.search(SearchQuery("zither", neighbours=1)))[0]
+        assert names(list(hit.before)) == ["xylophone"]
+
+
 async def test_whoever_follows_inside_a_fork_sees_what_is_written_there(tape):
     async with tape.fork() as fork:
         await fork.append(says("c"))
