@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from bot.clock import Clock
-from bot.errors import TapeError, TapeNotFound
+from bot.errors import InvalidEntry, TapeError, TapeNotFound
 from bot.tape.entries import TapeEntry
 from bot.tape.search import Hit, SearchQuery, between_ids
 from bot.tape.store import Anchor, Segment, TapeStore, add_anchor, last_anchor
@@ -121,6 +121,12 @@ class ForkTapeStore:
     async def reset(self, tape: str, carry: Sequence[TapeEntry] = ()) -> None:
         """Refused: a fork may be discarded, a reset may not."""
         raise self._refused("reset")
+
+    async def erase(self, tape: str, tombstones: Sequence[TapeEntry]) -> int:
+        """Refused: a fork may be discarded, what is erased is gone."""
+        raise InvalidEntry(
+            f"entries of tape {self._tape} cannot be erased inside a fork: erase them on the tape itself"
+        )
 
     async def segments(self, tape: str) -> list[Segment]:
         """Return the tape's sealed segments."""

@@ -76,6 +76,12 @@ class TapeService:
         """Call this with every entry appended from now on, in the order of ids."""
         self._observers.append(observer)
 
+    @asynccontextmanager
+    async def quiet(self) -> AsyncGenerator[None, None]:
+        """Keep everything from being written through this meanwhile; what is inside must not write."""
+        async with self._writing:
+            yield
+
     # Writing.
 
     async def append_many(

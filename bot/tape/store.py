@@ -170,6 +170,32 @@ class TapeStore(Protocol):
         """Drop what is live without keeping it; go on with a header and ``carry``, ids going on."""
         ...
 
+    async def erase(self, tape: str, tombstones: Sequence[TapeEntry]) -> int:
+        """Put each of these in the place of the entry of its id, physically, sealed or live.
+
+        Ids, order and count stay; all else is as before. What is replaced is left nowhere: not in the
+        index, and not in lines that cannot be read or do not count, whose bytes are dropped from the
+        parts that hold these entries. Forks made before keep their copies. After a kill each entry is
+        the old one or its tombstone, and erasing again completes it. Costs what those parts and the
+        index hold; reads and appends go on meanwhile.
+
+        Args:
+            tape: The session's key.
+            tombstones: With the ids and the kinds of the entries that they replace. A part's header
+                may lose its title, and nothing else.
+
+        Returns:
+            How many entries were not yet as their tombstones.
+
+        Raises:
+            TapeNotFound: There is no such tape.
+            InvalidEntry: One has an id that is not on the tape, or that comes twice, or another kind,
+                or is not JSON; nothing was changed.
+            TapeWriteError: The storage refused; what was done stays done, and erasing again completes
+                it.
+        """
+        ...
+
     async def segments(self, tape: str) -> list[Segment]:
         """Return the sealed segments, oldest first."""
         ...

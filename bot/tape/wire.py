@@ -170,6 +170,33 @@ def read_new_lines(raw: bytes) -> list[TapeEntry]:
     return [_new_entry(number, line) for number, line in enumerate(lines, start=1)]
 
 
+def tombstone_lines(tombstones: Sequence[TapeEntry]) -> bytes:
+    """Return tombstones as lines.
+
+    Raises:
+        InvalidEntry: One has no id, or would not read back as it is.
+    """
+    for entry in tombstones:
+        if not 1 <= entry.id <= LARGEST_ID:
+            raise InvalidEntry(f"no entry has the id {entry.id}")
+    return b"".join(map(line_of, tombstones))
+
+
+def read_tombstones(raw: bytes) -> list[TapeEntry]:
+    """Return the tombstones that somebody wants to see in the place of entries.
+
+    Raises:
+        InvalidEntry: A line is none; the text says which.
+    """
+    found: list[TapeEntry] = []
+    for number, line in enumerate((one for one in raw.split(b"\n") if one.strip()), start=1):
+        read = decode(line)
+        if read is None:
+            raise InvalidEntry(f'line {number} must be {{"id", "kind", "payload", "meta"}}')
+        found.append(read.entry)
+    return found
+
+
 def _new_entry(number: int, raw: bytes) -> TapeEntry:
     try:
         record = from_json(raw)

@@ -69,6 +69,10 @@ SCHEMAS: dict[str, Any] = {
         {"anchors": _list("Anchor"), "next": _or_null(_ID)},
     ),
     "Target": _record("The entry that an anchor points at.", {"entry_id": _ID}),
+    "Erased": _record(
+        "How many entries were not yet as their tombstones.",
+        {"erased": {"type": "integer", "minimum": 0}},
+    ),
     "Tape": _record("A tape.", {"tape": _TEXT}),
     "Tapes": _record(
         "A page of names, sorted; the next page comes after `next`.",
@@ -114,6 +118,7 @@ _EXAMPLE_ENTRY = (
     '{"id":2,"kind":"message","payload":{"role":"user","content":"hello"},'
     '"meta":{"ts":"2026-02-10T10:00:00.000+00:00"}}\n'
 )
+_EXAMPLE_TOMBSTONE = '{"id":2,"kind":"message","payload":{"role":"user","content":""},"meta":{}}\n'
 _EXAMPLE_NEW = '{"kind":"message","payload":{"role":"user","content":"hello"}}\n'
 
 _REFUSALS = {
@@ -191,6 +196,17 @@ def entries_body(description: str, *, required: bool) -> dict[str, Any]:
         "description": description,
         "required": required,
         "content": {NDJSON: {"schema": schema, "example": _EXAMPLE_NEW}},
+    }
+
+
+def tombstones_body() -> dict[str, Any]:
+    """Return a request body of tombstones."""
+    schema = {**_TEXT, "description": "Lines of `Entry`."}
+    return {
+        "description": "What stands from now on in the place of the entries of these ids; the kinds "
+        "stay.",
+        "required": True,
+        "content": {NDJSON: {"schema": schema, "example": _EXAMPLE_TOMBSTONE}},
     }
 
 

@@ -1,14 +1,20 @@
-"""Routes of whole tapes: listing, making, sealing, clearing, forking."""
+"""Routes of whole tapes: listing, making, sealing, clearing, erasing, forking."""
 
 from __future__ import annotations
 
+import anyio.to_thread
 from fastapi import Request, Response
 
 from bot.errors import TapeNotFound
-from bot.tape.wire import segment_record
+from bot.tape.wire import read_tombstones, segment_record
 from bot.tape_server.api import Api, PageSize, TapeAfter, TapeName, caller, json_of, require
 from bot.tape_server.bodies import NewFork, NewTape, parse, read_body
-from bot.tape_server.documents import entries_body, json_body, json_response
+from bot.tape_server.documents import (
+    entries_body,
+    json_body,
+    json_response,
+    tombstones_body,
+)
 from bot.tape_server.entries import read_entries
 
 _CARRY = "Entries that the new live part begins with, after its header; none if it is empty."
@@ -78,7 +84,7 @@ def add_tapes(api: Api) -> None:
 
 
 def add_turns(api: Api) -> None:
-    """Add the routes of sealing, clearing and forking."""
+    """Add the routes of sealing, clearing, erasing and forking."""
 
     @api.route(
         "POST",
@@ -92,6 +98,20 @@ def add_turns(api: Api) -> None:
         """Seal what is live into a segment; ids go on."""
         carry = await read_entries(request, api.most)
         return json_of(segment_record(await api.store.archive(tape, carry)))
+
+    @api.route(
+        "POST",
+        "/v1/tapes/erase",
+        "admin",
+        answer={200: json_response("Erased")},
+        refused=(404, 507),
+        body=tombstones_body(),
+    )
+    async def erase(request: Request, tape: TapeName) -> Response:
+        """Put tombstones in the place of entries, for good; asked again, what is left of it is done."""
+        raw = await read_body(request, api.most)
+        tombstones = await anyio.to_thread.run_sync(read_tombstones, raw)
+        return json_of({"erased": await api.store.erase(tape, tombstones)})
 
     @api.route(
         "POST",

@@ -17,7 +17,7 @@ from pathlib import Path
 from threading import Lock
 
 from bot.errors import TapeError
-from bot.files import PRIVATE_FILE, write_synced
+from bot.files import PRIVATE_FILE, sync_directory, write_synced
 
 logger = logging.getLogger(__name__)
 
@@ -80,6 +80,7 @@ class Database:
         path: The file; None for memory.
 
     Attributes:
+        path: The file; None for memory.
         fresh: It was made anew: there was none, or none that could be trusted.
         writer: The connection that writes; None once it is closed.
     """
@@ -90,9 +91,10 @@ class Database:
         Raises:
             TapeError: It can neither be opened nor made.
         """
-        self._path = path
+        self.path = path
         self._readers: list[sqlite3.Connection] = []
         self._guard = Lock()
+        self._doubted = False
         self.fresh = False
         self.writer: sqlite3.Connection | None = None
         try:
@@ -105,12 +107,12 @@ class Database:
     @property
     def gone(self) -> bool:
         """Whether somebody has taken away, or replaced, files that it is in."""
-        return self._path is not None and self._files != self._present()
+        return self.path is not None and self._files != self._present()
 
     @contextmanager
     def reader(self) -> Iterator[sqlite3.Connection]:
         """Lend a connection to read with; it shows one moment until it is given back."""
-        if self._path is None:
+        if self.path is None:
             assert self.writer is not None
             with self._guard:
                 yield self.writer
@@ -119,7 +121,7 @@ class Database:
             connection = self._readers.pop() if self._readers else None
         if connection is None:
             connection = sqlite3.connect(
-                f"{self._path.as_uri()}?mode=ro", uri=True, check_same_thread=False
+                f"{self.path.as_uri()}?mode=ro", uri=True, check_same_thread=False
             )
             connection.isolation_level = None
             connection.execute("PRAGMA mmap_size=1073741824")
@@ -138,7 +140,7 @@ class Database:
     def writing(self) -> Iterator[sqlite3.Connection]:
         """Lend the writing connection for one transaction."""
         assert self.writer is not None
-        with self._guard if self._path is None else nullcontext():
+        with self._guard if self.path is None else nullcontext():
             self.writer.execute("BEGIN IMMEDIATE")
             try:
                 yield self.writer
@@ -149,7 +151,7 @@ class Database:
 
     def written_ahead(self) -> int:
         """Return how many pages wait to be brought into the file."""
-        if self._path is None:
+        if self.path is None:
             return 0
         try:
             return self._beside("-wal").stat().st_size // 4096
@@ -158,13 +160,25 @@ class Database:
 
     def checkpoint(self) -> None:
         """Bring what was written ahead into the file, and write down the file's digest."""
-        if self._path is None or self.writer is None:
+        if self.path is None or self.writer is None:
             return
         # Until it is whole again no digest fits.
         self._digest_path().unlink(missing_ok=True)
         busy, *_ = self.writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        if not busy:
-            write_synced(self._digest_path(), _digest(self._path).encode())
+        if not (busy or self._doubted):
+            self.trust()
+
+    def trust(self) -> None:
+        """Write down the digest of the file as it is."""
+        assert self.path is not None
+        write_synced(self._digest_path(), _digest(self.path).encode())
+
+    def doubt(self) -> None:
+        """See that the file, as it is or as it becomes, is not trusted at the next start."""
+        self._doubted = True
+        if self.path is not None:
+            self._digest_path().unlink(missing_ok=True)
+            sync_directory(self.path.parent)
 
     def close(self, *, in_order: bool = False) -> None:
         """Close all connections.
@@ -185,7 +199,7 @@ class Database:
     def discard(self) -> None:
         """Close it and remove its files."""
         self.close()
-        if self._path is not None:
+        if self.path is not None:
             _remove(self._digest_path())
             for suffix in ("", "-wal", "-shm"):
                 _remove(self._beside(suffix))
@@ -193,7 +207,7 @@ class Database:
     def _present(self) -> list[tuple[int, int] | None]:
         """Return which files stand under its names."""
         found: list[tuple[int, int] | None] = []
-        for suffix in ("", "-wal", "-shm") if self._path is not None else ():
+        for suffix in ("", "-wal", "-shm") if self.path is not None else ():
             try:
                 status = self._beside(suffix).stat()
             except OSError:
@@ -203,23 +217,23 @@ class Database:
         return found
 
     def _open(self) -> None:
-        if self._path is not None and not self._trusted():
-            if self._path.exists():
-                logger.warning("the index %s cannot be trusted; it is made anew", self._path.name)
+        if self.path is not None and not self._trusted():
+            if self.path.exists():
+                logger.warning("the index %s cannot be trusted; it is made anew", self.path.name)
             self.discard()
         try:
             self.writer = self._connect()
         except sqlite3.DatabaseError as error:
-            if self._path is None:
+            if self.path is None:
                 raise
-            logger.warning("the index %s cannot be read (%s); made anew", self._path.name, error)
+            logger.warning("the index %s cannot be read (%s); made anew", self.path.name, error)
             self.discard()
             self.writer = self._connect()
 
     def _connect(self) -> sqlite3.Connection:
-        name = ":memory:" if self._path is None else str(self._path)
-        if self._path is not None:
-            self._path.touch(PRIVATE_FILE)
+        name = ":memory:" if self.path is None else str(self.path)
+        if self.path is not None:
+            self.path.touch(PRIVATE_FILE)
         connection = sqlite3.connect(name, check_same_thread=False)
         try:
             connection.isolation_level = None
@@ -240,11 +254,9 @@ class Database:
         return connection
 
     def _trusted(self) -> bool:
-        assert self._path is not None
+        assert self.path is not None
         try:
-            return self._digest_path().read_bytes().decode("ascii", "replace") == _digest(
-                self._path
-            )
+            return self._digest_path().read_bytes().decode("ascii", "replace") == _digest(self.path)
         except OSError:
             return False
 
@@ -252,8 +264,8 @@ class Database:
         return self._beside(".sum")
 
     def _beside(self, suffix: str) -> Path:
-        assert self._path is not None
-        return self._path.with_name(self._path.name + suffix)
+        assert self.path is not None
+        return self.path.with_name(self.path.name + suffix)
 
 
 def _is_empty(connection: sqlite3.Connection) -> bool:

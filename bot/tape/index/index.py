@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -18,7 +18,7 @@ import anyio.to_thread
 
 from bot.errors import TapeError, TapeNotFound
 from bot.tape.entries import TapeEntry
-from bot.tape.index import writing
+from bot.tape.index import erasing, writing
 from bot.tape.index.anchors import anchors_of
 from bot.tape.index.database import CHECKPOINT_PAGES, Database
 from bot.tape.index.documents import documents_of, fingerprint
@@ -87,6 +87,7 @@ class TapeIndex:
         self._next = 0
         self._lock = anyio.Lock()
         self._wake = anyio.Event()
+        self._doubted = False
         self._statistics = {"entries": 0, "rebuilt": 0, "mended": 0}
 
     def note(self, tape: str) -> None:
@@ -147,6 +148,56 @@ class TapeIndex:
 
         return await self._ask([tape], select)
 
+    async def doubt(self) -> None:
+        """Take note that entries are about to be erased: a kill from here on costs the index.
+
+        Raises:
+            TapeError: The index's file can neither be opened nor given up.
+        """
+        async with self._lock:
+            self._doubted = True
+            try:
+                database = await self._opened()
+                await anyio.to_thread.run_sync(database.doubt)
+            except (sqlite3.Error, OSError) as error:
+                raise TapeError(f"the index of the tapes cannot be used ({error})") from error
+
+    async def erase(self, tape: str, tombstones: Sequence[TapeEntry]) -> None:
+        """Put tombstones, which are on the tape by now, in the place of what was found there.
+
+        No byte of what they replace is left, nor of anything else that was ever dropped. Costs what the
+        index holds: its file is written anew. Where that fails it is removed, to be made of the tapes.
+
+        Raises:
+            TapeError: The file can be neither written nor removed.
+        """
+        async with self._lock:
+            try:
+                database = await self._opened()
+                try:
+                    await self._replace(database, tape, tombstones)
+                    await anyio.to_thread.run_sync(erasing.purge, database)
+                except (sqlite3.Error, OSError, ValueError) as error:
+                    logger.warning("the index of the tapes is made anew (%s)", error)
+                    self._begin_anew()
+                    await anyio.to_thread.run_sync(database.discard)
+            except (sqlite3.Error, OSError) as error:
+                raise TapeError(f"the index of the tapes cannot be erased ({error})") from error
+            if self._path is not None:
+                self._begin_anew()
+            self._doubted = False
+
+    async def _replace(
+        self, database: Database, tape: str, tombstones: Sequence[TapeEntry]
+    ) -> None:
+        rows = self._tapes.get(tape)
+        if rows is not None and not await anyio.to_thread.run_sync(
+            erasing.replace, database, rows, tombstones
+        ):
+            await self._drop(database, tape)
+            self._checked.discard(tape)
+            self._changed.add(tape)
+
     def statistics(self) -> dict[str, Any]:
         """Return entries indexed since the start, tapes that wait, and how often it was made anew."""
         return {**self._statistics, "behind": len(self._changed)}
@@ -173,7 +224,7 @@ class TapeIndex:
             with database.reader() as connection:
                 return Search(connection, tapes, query).run()
 
-        found = await self._ask(query.tapes, look)
+        found = await self._ask(query.tapes, look, query.last)
         read = [(one, await self._read(one)) for one in found]
         # Texts may be of any length.
         held = await anyio.to_thread.run_sync(_held, read)
@@ -193,15 +244,20 @@ class TapeIndex:
             return {}
         return {entry.id: entry for entry in entries}
 
-    async def _ask(self, tapes: Iterable[str] | None, question: Callable[[Database], _T]) -> _T:
-        """Answer a question that knows every entry of these tapes (None: of all)."""
-        for last in (False, True):
+    async def _ask(
+        self,
+        tapes: Iterable[str] | None,
+        question: Callable[[Database], _T],
+        last: int | None = None,
+    ) -> _T:
+        """Answer a question that knows every entry of these tapes (None: of all) up to an id."""
+        for again in (False, True):
             database = None
             try:
-                database = await self._catch_up(tapes)
+                database = await self._catch_up(tapes, last)
                 return await anyio.to_thread.run_sync(question, database)
             except (sqlite3.Error, OSError, ValueError) as error:
-                if last or not await self._mend(error, database or self._database):
+                if again or not await self._mend(error, database or self._database):
                     raise TapeError(f"the tapes cannot be searched ({error})") from error
         raise AssertionError
 
@@ -225,8 +281,8 @@ class TapeIndex:
 
     # Keeping up.
 
-    async def _catch_up(self, tapes: Iterable[str] | None) -> Database:
-        """Index what is new; return the database."""
+    async def _catch_up(self, tapes: Iterable[str] | None, last: int | None = None) -> Database:
+        """Index what is new, of what is asked for; return the database."""
         async with self._lock:
             database = await self._opened()
             if self._read_only:
@@ -234,7 +290,11 @@ class TapeIndex:
                 self._known = set(await self._source.list_tapes())
                 self._checked.clear()
         wanted = set(self._known if tapes is None else self._known.intersection(tapes))
-        for tape in sorted(wanted - self._checked | wanted & self._changed):
+        due = wanted - self._checked | wanted & self._changed
+        for tape in sorted(due):
+            if last is not None and tape in self._checked and self._tapes[tape].indexed >= last:
+                # What came later is no answer, and is indexed in the background.
+                continue
             try:
                 database = await self._catch_up_with(tape)
             except TapeError as error:
@@ -266,6 +326,8 @@ class TapeIndex:
             # All at once: what is cancelled in between would leave an index that knows of no tape.
             opened = await anyio.to_thread.run_sync(_open, self._path)
             self._database, self._tapes = opened
+            if self._doubted:
+                await anyio.to_thread.run_sync(self._database.doubt)
             self._next = max((rows.id for rows in self._tapes.values()), default=0) + 1
             self._known.update(listed)
             self._statistics["rebuilt"] += self._database.fresh

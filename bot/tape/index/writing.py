@@ -23,6 +23,9 @@ from bot.tape.index.documents import Document, documents_of
 from bot.tape.index.ranking import NEIGHBOURS
 from bot.tape.store import HEADER, Segment, anchor_of
 
+DocRow = tuple[int, int, int, float, int, int, str]
+AnchorRow = tuple[int, int, int, bytes, bytes, bytes]
+
 
 @dataclass(slots=True)
 class TapeRows:
@@ -56,8 +59,8 @@ class TapeRows:
 class _Batch:
     """What one transaction writes."""
 
-    docs: list[tuple[int, int, int, float, int, int, str]] = field(default_factory=list)
-    anchors: list[tuple[int, int, int, bytes, bytes, bytes]] = field(default_factory=list)
+    docs: list[DocRow] = field(default_factory=list)
+    anchors: list[AnchorRow] = field(default_factory=list)
     found: Counter[str] = field(default_factory=Counter)
 
 
@@ -142,27 +145,39 @@ def forget(database: Database, rows: TapeRows) -> None:
 def _collect(
     connection: sqlite3.Connection, rows: TapeRows, entry: TapeEntry, batch: _Batch
 ) -> None:
-    if (made := anchor_of(rows.name, entry)) is not None:
-        state = exact(json.dumps(made.state, ensure_ascii=False))
-        stored = (rows.id, made.at, made.entry_id, exact(made.name), exact(made.ts), state)
-        batch.anchors.append(stored)
+    if (anchor := anchor_row(rows, entry)) is not None:
+        batch.anchors.append(anchor)
         if entry.is_boundary:
             rows.turns += NEIGHBOURS + 1
     for document in documents_of(entry):
-        sender = _sender(connection, rows, document)
-        batch.docs.append(
-            (
-                _place(rows, document),
-                document.entry,
-                document.kind,
-                document.ts,
-                sender,
-                document.length,
-                document.terms,
-            )
-        )
+        batch.docs.append(doc_row(connection, rows, _place(rows, document), document))
         batch.found.update(set(document.terms.split()))
         rows.rows += 1
+
+
+def anchor_row(rows: TapeRows, entry: TapeEntry) -> AnchorRow | None:
+    """Return an entry as a row of anchors; None where it is none."""
+    made = anchor_of(rows.name, entry)
+    if made is None:
+        return None
+    state = exact(json.dumps(made.state, ensure_ascii=False))
+    return (rows.id, made.at, made.entry_id, exact(made.name), exact(made.ts), state)
+
+
+def doc_row(
+    connection: sqlite3.Connection, rows: TapeRows, place: int, document: Document
+) -> DocRow:
+    """Return a document as the row of this rowid; who said it is made known."""
+    sender = _sender(connection, rows, document)
+    return (
+        place,
+        document.entry,
+        document.kind,
+        document.ts,
+        sender,
+        document.length,
+        document.terms,
+    )
 
 
 def _place(rows: TapeRows, document: Document) -> int:

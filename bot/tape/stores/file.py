@@ -2,13 +2,12 @@
 
 Each idea has its module: names, the lock and turning over (``folder``), the open tapes (``live``,
 ``opening``), reading (``parts``, ``scan``), packed segments (``segment``, ``packing``), forks
-(``forking``). A reader beside the writing process looks at the files anew for each call.
+(``forking``), erasing (``erasing``, ``rewriting``). A reader beside the writing process looks at the files anew for each call.
 """
 
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import AsyncGenerator, Sequence
 from functools import partial
 from pathlib import Path
@@ -25,6 +24,7 @@ from bot.tape.entries import TapeEntry
 from bot.tape.index import TapeIndex
 from bot.tape.search import Hit, SearchQuery
 from bot.tape.store import Anchor, Parent, Segment, add_anchor, last_anchor
+from bot.tape.stores.erasing import Erasing
 from bot.tape.stores.folder import TapeFolder
 from bot.tape.stores.forking import fork_header, write_fork
 from bot.tape.stores.growth import Growth
@@ -80,6 +80,7 @@ class FileTapeStore:
         self._packing = Packing(self._folder)
         self._growth = Growth()
         self._index = TapeIndex(self._folder.index_path, self, read_only=read_only)
+        self._erasing = Erasing(self._folder, self._parts, self._tapes, self._packing, self._index)
         self._forks = itertools.count(1)
         if not read_only:
             self._folder.lock()
@@ -183,6 +184,11 @@ class FileTapeStore:
         await self._tapes.turn_over(tape, carry)
         self._grown(tape)
 
+    async def erase(self, tape: str, tombstones: Sequence[TapeEntry]) -> int:
+        """Put tombstones in the place of entries, in the files and in the index."""
+        self._tapes.check_writable()
+        return await self._erasing.erase(tape, tombstones)
+
     async def segments(self, tape: str) -> list[Segment]:
         """Return the sealed segments, oldest first."""
         async with self._tapes.use(tape) as live:
@@ -202,30 +208,20 @@ class FileTapeStore:
         self._tapes.check_writable()
         if from_anchor is not None:
             from_entry = await self.resolve_anchor(from_tape, from_anchor)
-        # The parent goes on meanwhile: what is copied is what it held when it was asked.
-        async with self._tapes.use(from_tape) as live:
-            with told(f"tape {new_tape} could not be made", TapeWriteError):
-                descriptor = os.dup(live.file.fd)
-                try:
-                    parts = await anyio.to_thread.run_sync(live.parts, self._folder, descriptor)
-                except BaseException:
-                    os.close(descriptor)
-                    raise
         fresh = self._folder.fresh_path(new_tape, next(self._forks))
 
         def begin(first: int, last: int) -> TapeEntry:
             head = fork_header(new_tape, title, Parent(from_tape, first, last))
             return self._files.stamp([head], head.id - 1)[0]
 
-        try:
-            await self._tapes.absent(new_tape)
-            with told(f"tape {new_tape} could not be made", TapeWriteError):
+        # The parent goes on meanwhile: what is copied is what it held when it was asked.
+        with told(f"tape {new_tape} could not be made", TapeWriteError):
+            async with self._tapes.snapshot(from_tape) as parts:
+                await self._tapes.absent(new_tape)
                 beat = anyio.from_thread.check_cancelled
                 copy = partial(write_fork, first=from_entry, begin=begin, out=fresh, beat=beat)
                 await anyio.to_thread.run_sync(copy, self._parts, parts)
             await self._tapes.adopt(new_tape, fresh)
-        finally:
-            os.close(descriptor)
         self._grown(new_tape)
         return new_tape
 
@@ -276,8 +272,12 @@ class FileTapeStore:
                 tasks.start_soon(self._packing.run)
 
     def statistics(self) -> dict[str, Any]:
-        """Return the number of open tapes, and the damage met and repaired since the start."""
-        found = {**self._files.repaired, "damaged_lines": self._parts.damaged_lines}
+        """Return the number of open tapes, and the damage met, repaired and dropped since the start."""
+        damage = {
+            "damaged_lines": self._parts.damaged_lines,
+            "emptied_lines": self._erasing.emptied,
+        }
+        found = {**self._files.repaired, **damage}
         return {"open_tapes": self._tapes.count, **found}
 
     async def close(self) -> None:

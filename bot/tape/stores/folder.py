@@ -62,8 +62,9 @@ class TapeFolder:
             ) from error
         try:
             write_synced(owner, f"{os.getpid()}\n".encode())
-            for begun in self.root.glob(f"{self._workspace}__*.new"):
-                begun.unlink()
+            for kind in ("__*.new", ".index.db.new*"):
+                for begun in self.root.glob(f"{self._workspace}{kind}"):
+                    begun.unlink()
         except BaseException:
             self._lock.release()
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -19,6 +20,9 @@ from bot.tape.entries import TapeEntry
 from bot.tape.store import Segment, header
 from bot.tape.stores.folder import TapeFolder, finish_archive, switch
 from bot.tape.stores.opening import Live, LiveFiles, told
+from bot.tape.stores.parts import Parts
+from bot.tape.stores.rewriting import take_place
+from bot.tape.stores.scan import FileBytes
 
 
 class LiveTapes:
@@ -81,6 +85,26 @@ class LiveTapes:
             live.free.set()
             live.free = anyio.Event()
 
+    @asynccontextmanager
+    async def snapshot(self, tape: str) -> AsyncIterator[Parts]:
+        """Lend all of a tape as it is now; the tape goes on, and may be turned over, meanwhile.
+
+        Raises:
+            TapeNotFound: There is no such tape.
+            OSError: The storage refused.
+        """
+        async with self.use(tape) as live:
+            descriptor = os.dup(live.file.fd)
+            try:
+                parts = await anyio.to_thread.run_sync(live.parts, self._folder, descriptor)
+            except BaseException:
+                os.close(descriptor)
+                raise
+        try:
+            yield parts
+        finally:
+            os.close(descriptor)
+
     async def create(self, tape: str, title: str | None) -> None:
         """Make a tape with its header, if it is not there."""
         self.check_writable()
@@ -125,6 +149,39 @@ class LiveTapes:
                 with told(f"tape {tape} could not be archived or reset", TapeWriteError):
                     await anyio.to_thread.run_sync(switch, live.file.path, data, segment)
         return segment
+
+    async def replace(self, seen: Parts, fresh: Path) -> bool:
+        """Put a file in the place of a live one, with what that has got since it was seen.
+
+        Args:
+            seen: The tape as it was when the file was begun.
+            fresh: The file, in place of what the live one held then; it is gone afterwards.
+
+        Returns:
+            Whether the live file that was seen still was the live one; if not, nothing was done.
+
+        Raises:
+            OSError: The storage refused; the old file is where it was.
+        """
+        with anyio.CancelScope(shield=True):
+            try:
+                async with self._opening:
+                    live = self._open.pop(seen.tape, None)
+                    if live is None:
+                        live = await anyio.to_thread.run_sync(self._open_file, seen.tape)
+                    try:
+                        await self._drain(live)
+                        same = live.first_id == seen.first_id
+                        if same:
+                            since = FileBytes(live.file.fd, live.file.size)
+                            await anyio.to_thread.run_sync(
+                                take_place, live.file.path, fresh, since, seen.live.size
+                            )
+                    finally:
+                        live.file.close()
+            finally:
+                await anyio.to_thread.run_sync(partial(fresh.unlink, missing_ok=True))
+        return same
 
     async def absent(self, tape: str) -> None:
         """See that there is no tape of this name.

@@ -16,6 +16,7 @@ from bot.tape.entries import TapeEntry
 from bot.tape.index import TapeIndex
 from bot.tape.search import Hit, SearchQuery
 from bot.tape.store import (
+    HEADER,
     Anchor,
     Parent,
     Segment,
@@ -25,6 +26,7 @@ from bot.tape.store import (
     last_anchor,
 )
 from bot.tape.stores.growth import Growth
+from bot.tape.stores.tombstones import by_id, check, differs
 
 
 @dataclass(slots=True)
@@ -121,6 +123,23 @@ class MemoryTapeStore:
         """Drop what is live."""
         self._turn_over(tape, [header(tape, self._get(tape).title), *carry], None)
 
+    async def erase(self, tape: str, tombstones: Sequence[TapeEntry]) -> int:
+        """Put tombstones in the place of entries."""
+        held, wanted = self._get(tape), by_id(tombstones)
+        parts = [*(entries for _, entries in held.segments), held.entries]
+        found = {entry.id: entry for part in parts for entry in part if entry.id in wanted}
+        check(tape, wanted, found, {part[0].id for part in parts if part})
+        changed = [number for number, old in found.items() if differs(old, wanted[number])]
+        fresh = {entry.id: entry for entry in _read_back(*wanted.values())}
+        for part in parts:
+            part[:] = [fresh.get(entry.id, entry) for entry in part]
+        if held.entries[0].id in wanted and held.entries[0].name == HEADER:
+            title = held.entries[0].data.get("title")
+            held.title = title if isinstance(title, str) else None
+        if wanted:
+            await self._index.erase(tape, list(wanted.values()))
+        return len(changed)
+
     async def segments(self, tape: str) -> list[Segment]:
         """Return the sealed segments, oldest first."""
         return [segment for segment, _ in self._get(tape).segments]
@@ -214,8 +233,7 @@ class MemoryTapeStore:
             replace(entry, id=version + place, meta={"ts": now, **entry.meta})
             for place, entry in enumerate(entries, start=1)
         ]
-        lines = [decode(raw) for raw in encode(stamped).splitlines()]
-        return [line.entry for line in lines if line is not None]
+        return _read_back(*stamped)
 
     def _extend(self, tape: str, entries: Sequence[TapeEntry]) -> list[TapeEntry]:
         held = self._get(tape)
@@ -237,3 +255,9 @@ class MemoryTapeStore:
     def _grown(self, tape: str) -> None:
         self.grown.tell(tape)
         self._index.note(tape)
+
+
+def _read_back(*entries: TapeEntry) -> list[TapeEntry]:
+    """Return entries as they read back from a file."""
+    lines = [decode(raw) for raw in encode(entries).splitlines()]
+    return [line.entry for line in lines if line is not None]

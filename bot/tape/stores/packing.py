@@ -28,11 +28,16 @@ logger = logging.getLogger(__name__)
 
 
 class Packing:
-    """Packs the sealed segments of a folder, one after the other."""
+    """Packs the sealed segments of a folder, one after the other.
+
+    Attributes:
+        turn: Held while segments are written, so that nobody else writes them.
+    """
 
     def __init__(self, folder: TapeFolder) -> None:
         self._folder = folder
         self._woken = anyio.Event()
+        self.turn = anyio.Lock()
 
     def wake(self) -> None:
         """Say that a segment was sealed."""
@@ -56,9 +61,10 @@ class Packing:
 
     async def _pack(self, segment: Segment) -> None:
         try:
-            await anyio.to_thread.run_sync(
-                pack, self._folder, segment, anyio.from_thread.check_cancelled
-            )
+            async with self.turn:
+                await anyio.to_thread.run_sync(
+                    pack, self._folder, segment, anyio.from_thread.check_cancelled
+                )
         except (OSError, SegmentDamaged) as error:
             why = error.strerror if isinstance(error, OSError) else error
             logger.warning("%s stays as it is, it cannot be packed: %s", segment.name, why)
@@ -76,9 +82,19 @@ def pack(folder: TapeFolder, segment: Segment, beat: Callable[[], None]) -> None
         SegmentDamaged: What was written does not read back as it should; the raw file stays.
         OSError: The storage refused; the raw file stays.
     """
-    raw, packed = folder.segment_path(segment), folder.packed_path(segment)
-    if not raw.exists():
-        return
+    raw = folder.segment_path(segment)
+    if raw.exists():
+        put_packed(folder, raw, segment, beat)
+
+
+def put_packed(folder: TapeFolder, raw: Path, segment: Segment, beat: Callable[[], None]) -> None:
+    """Make the lines of a file a segment's packed file, in the place of any other; remove the file.
+
+    Raises:
+        SegmentDamaged: What was written does not read back as it should; the file stays.
+        OSError: The storage refused; the file stays.
+    """
+    packed = folder.packed_path(segment)
     fresh = packed.with_name(packed.name + ".new")
     try:
         written = _write(raw, fresh, segment, beat)

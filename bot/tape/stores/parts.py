@@ -52,7 +52,10 @@ class Recent(Generic[_K, _V]):
         return made
 
 
-Blocks = Recent[tuple[str, int], bytes]
+Identity = tuple[str, int, int, int]
+"""What tells a segment's file from those that stood under its name before."""
+
+Blocks = Recent[tuple[Identity, int], bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +64,13 @@ class PackedBytes:
 
     Attributes:
         fd: Descriptor of the packed file.
-        name: The segment's.
+        file: Which file it is.
         contents: Where its blocks are.
         blocks: Those used last, of any segment.
     """
 
     fd: int
-    name: str
+    file: Identity
     contents: Contents
     blocks: Blocks
 
@@ -84,7 +87,7 @@ class PackedBytes:
         found = []
         for place in range(self.contents.at(position), self.contents.at(end - 1) + 1):
             start = self.contents.blocks[place].start
-            data = self.blocks.get((self.name, place), lambda place=place: self._block(place))  # type: ignore[misc]
+            data = self.blocks.get((self.file, place), lambda place=place: self._block(place))  # type: ignore[misc]
             found.append(data[max(0, position - start) : end - start])
         return b"".join(found)
 
@@ -126,7 +129,7 @@ class PartReader:
     def __init__(self, folder: TapeFolder) -> None:
         self._folder = folder
         self._blocks: Blocks = Recent(_BLOCKS)
-        self._contents: Recent[str, Contents] = Recent(_CONTENTS)
+        self._contents: Recent[Identity, Contents] = Recent(_CONTENTS)
         self._damaged: set[tuple[str, int, int]] = set()
         self._missing: set[str] = set()
 
@@ -141,6 +144,10 @@ class PartReader:
         if fresh := met - self._damaged:
             logger.warning("%d damaged lines of a tape cannot be read", len(fresh))
         self._damaged |= met
+
+    def rewritten(self, tape: str, first_id: int) -> None:
+        """Take note that the part that begins with an id has no damaged lines where it had them."""
+        self._damaged = {one for one in self._damaged if one[:2] != (tape, first_id)}
 
     def read(self, parts: Parts, first: int, last: int | None) -> list[TapeEntry]:
         """Return the entries of an id range, both ends included.
@@ -182,8 +189,10 @@ class PartReader:
             os.close(fd)
 
     def _unpacked(self, fd: int, segment: Segment) -> PackedBytes:
-        contents = self._contents.get(segment.name, lambda: read_contents(fd, segment))
-        return PackedBytes(fd, segment.name, contents, self._blocks)
+        status = os.fstat(fd)
+        file = (segment.name, status.st_ino, status.st_mtime_ns, status.st_size)
+        contents = self._contents.get(file, lambda: read_contents(fd, segment))
+        return PackedBytes(fd, file, contents, self._blocks)
 
     def _scan(
         self, tape: str, first_id: int, source: Source, first: int, last: int | None

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 import anyio
+import anyio.to_thread
 import httpx
 
 from bot.errors import VersionConflict
@@ -31,6 +32,7 @@ from bot.tape.wire import (
     read_lines,
     segment_from,
     to_json,
+    tombstone_lines,
 )
 
 logger = logging.getLogger(__name__)
@@ -150,6 +152,13 @@ class RemoteTapeStore:
     async def reset(self, tape: str, carry: Sequence[TapeEntry] = ()) -> None:
         """Drop what is live."""
         await self._change("/reset", tape, new_lines(carry))
+
+    async def erase(self, tape: str, tombstones: Sequence[TapeEntry]) -> int:
+        """Put tombstones in the place of entries; asked again, what is left of it is done, and counted."""
+        body = await anyio.to_thread.run_sync(tombstone_lines, tombstones)
+        headers = {"Content-Type": NDJSON}
+        answer = await self._change("/erase", tape, body, headers=headers, repeatable=True)
+        return self._json(answer, lambda found: int(found["erased"]))
 
     async def segments(self, tape: str) -> list[Segment]:
         """Return the sealed segments, oldest first."""

@@ -24,6 +24,7 @@ NAMELESS = {"/v1/tapes", "/v1/search", "/v1/statistics"}
 BODIES = {
     "/v1/tapes": (b"{}", "application/json"),
     "/v1/tapes/entries": (b'{"kind":"event","payload":{}}\n', NDJSON),
+    "/v1/tapes/erase": (b'{"id":2,"kind":"message","payload":{},"meta":{}}\n', NDJSON),
     "/v1/tapes/fork": (b'{"new_tape":"telegram:43"}', "application/json"),
     "/v1/tapes/anchors": (b'{"name":"here"}', "application/json"),
     "/v1/search": (b"{}", "application/json"),
@@ -136,6 +137,20 @@ async def test_what_a_token_may_not_see_looks_like_what_does_not_exist(rig):
     async with rig.client(token) as client:
         listed = (await client.get("/v1/tapes")).json()
         assert listed == {"tapes": ["discord:1"], "next": None}
+
+
+async def test_erasing_takes_an_admin_and_nobody_else_changes_a_letter(rig):
+    before = await rig.store.read(TAPE)
+    for scope in ("read", "append", "admin"):
+        tapes = ["telegram:*"] if scope != "admin" else ["discord:*"]
+        answer = await ask(rig, rig.tokens.add(scope, scope, tapes), "POST", "/v1/tapes/erase")
+        assert answer.status_code == 403
+        assert await rig.store.read(TAPE) == before
+    owner = rig.tokens.add("owner", "admin", ["telegram:*"])
+    for wanted in (1, 0):
+        answer = await ask(rig, owner, "POST", "/v1/tapes/erase")
+        assert (answer.status_code, answer.json()) == (200, {"erased": wanted})
+    assert (await rig.store.read(TAPE))[1].payload == {}
 
 
 async def test_making_a_tape_anew_and_forking_look_at_scope_and_names_too(rig):

@@ -1,0 +1,70 @@
+"""What may stand in the place of an entry that is erased. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from typing import Any
+
+from bot.errors import InvalidEntry
+from bot.tape.codec import encode
+from bot.tape.entries import TapeEntry
+from bot.tape.store import HEADER
+
+
+def by_id(tombstones: Sequence[TapeEntry]) -> dict[int, TapeEntry]:
+    """Return tombstones by the ids of the entries that they are for.
+
+    Raises:
+        InvalidEntry: One has no id, or another one's, or is not JSON.
+    """
+    found: dict[int, TapeEntry] = {}
+    for entry in tombstones:
+        if entry.id < 1:
+            raise InvalidEntry("a tombstone has the id of the entry that it replaces")
+        if entry.id in found:
+            raise InvalidEntry(f"there are two tombstones for entry {entry.id}")
+        encode([entry])
+        found[entry.id] = entry
+    return found
+
+
+def check(
+    tape: str,
+    tombstones: Mapping[int, TapeEntry],
+    held: Mapping[int, TapeEntry],
+    heads: Container[int],
+) -> None:
+    """See that tombstones may stand in the place of what a tape holds.
+
+    Args:
+        tape: The session's key.
+        tombstones: By id.
+        held: The tape's entries of these ids.
+        heads: Ids at which its parts begin.
+
+    Raises:
+        InvalidEntry: One may not.
+    """
+    for number, entry in tombstones.items():
+        old = held.get(number)
+        if old is None:
+            raise InvalidEntry(f"tape {tape} has no entry {number}; nothing was erased")
+        if old.kind != entry.kind:
+            raise InvalidEntry(
+                f"entry {number} of tape {tape} is of kind {old.kind}, not {entry.kind}; nothing "
+                "was erased"
+            )
+        if number in heads and old.name == HEADER and _fixed(old) != _fixed(entry):
+            raise InvalidEntry(
+                f"entry {number} of tape {tape} is the header of a part: only its title may go"
+            )
+
+
+def differs(old: TapeEntry, new: TapeEntry) -> bool:
+    """Say whether two entries are not the same to the letter: ``True`` is equal to 1."""
+    return encode([old]) != encode([new])
+
+
+def _fixed(header: TapeEntry) -> tuple[str | None, dict[str, Any]]:
+    """Return what of a header finds a tape's files and their order."""
+    return header.name, {key: value for key, value in header.data.items() if key != "title"}

@@ -1,0 +1,529 @@
+"""What is erased is in no file any more, whatever bytes the tape, its segments and its index held."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import tempfile
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tape_files import opened, pack_all, says, until
+
+from bot.errors import InvalidEntry, TapeWriteError
+from bot.tape.codec import CANCEL, Line, encode, settle
+from bot.tape.entries import TapeEntry, anchor, message
+from bot.tape.search import SearchQuery
+from bot.tape.stores import erasing
+from bot.tape.stores.examine import examine
+from bot.tape.stores.file import FileTapeStore
+from bot.tape.stores.rewriting import Survey
+from bot.tape.stores.scan import FileBytes
+
+TAPE = "telegram:42"
+SECRET = "xylographqzw"
+"""A word that is nowhere else, and that no stemmer cuts; each text has it with a number."""
+
+_MEMBER = b"\x1f\x8b\x08"
+
+
+def tombstone(entry: TapeEntry) -> TapeEntry:
+    return replace(entry, payload={"role": "user", "content": ""}, meta={"erased": True})
+
+
+def bytes_below(folder: Path) -> dict[str, bytes]:
+    """All bytes of all files, and what of them can be unpacked behind."""
+    found = {}
+    for path in folder.rglob("*"):
+        if path.is_file():
+            raw = path.read_bytes()
+            unpacked = []
+            for match in re.finditer(re.escape(_MEMBER), raw):
+                with suppress(zlib.error):
+                    unpacked.append(zlib.decompressobj(31).decompress(raw[match.start() :]))
+            found[path.name] = b"".join([raw, *unpacked]).lower()
+    return found
+
+
+def traces(folder: Path, word: str = SECRET) -> list[str]:
+    """Files that hold any fragment of a word: a term may be cut where another begins alike."""
+    data = bytes_below(folder)
+    assert data
+    fragments = {word[i : i + 6].encode() for i in range(len(word) - 5)}
+    return sorted(
+        name for name, raw in data.items() if any(fragment in raw for fragment in fragments)
+    )
+
+
+def problems(folder: Path) -> list[str]:
+    return [str(problem) for problem in examine(folder, "").problems]
+
+
+async def secrets(store: FileTapeStore) -> list[TapeEntry]:
+    return [entry for entry in await store.read(TAPE) if SECRET in repr(entry)]
+
+
+async def erase_all(store: FileTapeStore) -> int:
+    return await store.erase(TAPE, [tombstone(entry) for entry in await secrets(store)])
+
+
+async def tell(store: FileTapeStore, number: int, count: int = 40) -> None:
+    """Append messages, every eighth of them with the secret."""
+    await store.create_tape(TAPE)
+    said = [
+        says(f"{SECRET}{number}x{place} and tea" if place % 8 == 3 else f"plain words {place}")
+        for place in range(count)
+    ]
+    await store.append_many(TAPE, said[: count // 2])
+    for entry in said[count // 2 :]:
+        await store.append(TAPE, entry)
+
+
+async def found(store: FileTapeStore, words: str) -> list[int]:
+    hits = await store.search(SearchQuery(words, limit=1_000))
+    return sorted(hit.entry.id for hit in hits if hit.direct)
+
+
+async def laid_out(folder: Path) -> None:
+    """A packed segment, a raw one, a live part, and an index of them all."""
+    async with opened(folder) as store:
+        await tell(store, 1, 600)
+        await store.archive(TAPE)
+    pack_all(folder)
+    async with opened(folder) as store:
+        await tell(store, 2)
+        await store.archive(TAPE)
+        await tell(store, 3)
+        assert await found(store, f"{SECRET}3x3")
+    assert len(traces(folder)) == 4
+
+
+@pytest.mark.parametrize("indexed", ["open", "closed", "written ahead"])
+async def test_what_is_erased_is_in_no_file_and_all_else_is_as_it_was(tmp_path, indexed):
+    await laid_out(tmp_path)
+    async with opened(tmp_path) as store:
+        if indexed != "closed":
+            await found(store, "tea")
+        if indexed == "written ahead":
+            await tell(store, 4)
+            assert await found(store, f"{SECRET}4x3")
+            assert [name for name in traces(tmp_path) if name.endswith("-wal")]
+        before = await store.read(TAPE)
+        segments = await store.segments(TAPE)
+        gone = await secrets(store)
+        assert await erase_all(store) == len(gone) > 80
+        assert traces(tmp_path) == []
+        assert problems(tmp_path) == []
+        numbers = {entry.id for entry in gone}
+        wanted = [tombstone(one) if one.id in numbers else one for one in before]
+        assert await store.read(TAPE) == wanted
+        assert await store.segments(TAPE) == segments
+        assert await found(store, SECRET) == await found(store, "tea") == []
+        assert len(await found(store, '"words 5"')) == sum(
+            entry.payload.get("content") == "plain words 5" for entry in wanted
+        )
+        await store.append(TAPE, says("and on"))
+        assert traces(tmp_path) == []
+    kinds = sorted(path.suffix for path in tmp_path.glob("*-*.jsonl*"))
+    assert kinds == [".gz", ".jsonl"]
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.glob("*-*.jsonl*")} == {0o400}
+    assert {path.stat().st_mode & 0o077 for path in tmp_path.iterdir()} == {0}
+    async with opened(tmp_path) as store:
+        assert (await store.read(TAPE))[: len(wanted)] == wanted
+        assert await found(store, "plain") == await found(store, "words")
+        assert store.statistics()["damaged_lines"] == 0
+    assert traces(tmp_path) == problems(tmp_path) == []
+
+
+async def test_the_index_is_trusted_after_erasing_and_is_not_made_anew(tmp_path):
+    await laid_out(tmp_path)
+    async with opened(tmp_path) as store:
+        await erase_all(store)
+    [index] = tmp_path.glob("*.index.db")
+    before = index.stat().st_ino
+    async with opened(tmp_path) as store:
+        assert len(await found(store, "plain")) > 500
+        assert store._index.statistics()["entries"] == store._index.statistics()["rebuilt"] == 0
+    assert index.stat().st_ino == before
+
+
+async def test_words_that_a_reset_dropped_leave_the_index_too(tmp_path):
+    async with opened(tmp_path) as store:
+        await tell(store, 1)
+        await found(store, "tea")
+        await store.reset(TAPE)
+        await store.append(TAPE, says("hello"))
+        await found(store, "tea")
+        [last] = await store.read(TAPE, await store.version(TAPE))
+        await store.erase(TAPE, [tombstone(last)])
+        assert traces(tmp_path) == []
+
+
+async def test_names_and_anchors_leave_the_index(tmp_path):
+    async with opened(tmp_path) as store:
+        await store.create_tape(TAPE)
+        await store.append(TAPE, message("user", "hi", sender={"id": SECRET, "name": SECRET}))
+        await store.append(TAPE, anchor(SECRET, {"summary": SECRET}))
+        assert await found(store, "hi") == [2]
+        held = await store.read(TAPE, 2)
+        fresh = [tombstone(held[0]), replace(held[1], payload={"name": "erased", "state": {}})]
+        assert await store.erase(TAPE, fresh) == 2
+        assert traces(tmp_path) == []
+        assert [one.name for one in await store.list_anchors(TAPE)] == ["erased"]
+
+
+async def test_a_segment_that_was_about_to_be_packed_is_erased_in_both_its_files(tmp_path):
+    async with opened(tmp_path) as store:
+        await tell(store, 1)
+        segment = await store.archive(TAPE)
+    raw = tmp_path / segment.name
+    held = raw.read_bytes()
+    pack_all(tmp_path)
+    raw.write_bytes(held)
+    async with opened(tmp_path) as store:
+        assert await erase_all(store)
+        assert traces(tmp_path) == problems(tmp_path) == []
+    pack_all(tmp_path)
+    assert traces(tmp_path) == problems(tmp_path) == []
+
+
+async def test_packing_in_the_background_brings_nothing_back(tmp_path):
+    async with opened(tmp_path) as store:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(store.run)
+            for number in range(8):
+                await tell(store, number)
+                await store.archive(TAPE)
+                await erase_all(store)
+            await until(lambda: not list(tmp_path.glob("*-*.jsonl")))
+            tasks.cancel_scope.cancel()
+        assert traces(tmp_path) == problems(tmp_path) == []
+        assert len(await store.segments(TAPE)) == 8
+
+
+# What is no entry.
+
+
+async def test_torn_void_and_unreadable_lines_go_and_no_id_is_given_anew(tmp_path):
+    async with opened(tmp_path) as store:
+        await tell(store, 1, 8)
+    [live] = tmp_path.glob("*.jsonl")
+    good = live.read_bytes().splitlines(keepends=True)
+    bad = f'{{"id": 6, "kind": "message" {SECRET}\xff'.encode("latin-1") + b"\n"
+    void = [TapeEntry(10 + n, "message", {"content": SECRET}) for n in range(3)]
+    torn = b"".join(encode(void).splitlines(keepends=True)[:2]) + b'{"id":12,"' + SECRET.encode()
+    live.write_bytes(b"".join([*good[:5], bad, *good[6:]]) + torn)
+    async with opened(tmp_path) as store:
+        before = await store.read(TAPE)
+        assert [entry.id for entry in before] == [1, 2, 3, 4, 5, 7, 8, 9, 10]
+        assert CANCEL in live.read_bytes()
+        gone = await secrets(store)
+        assert await erase_all(store) == len(gone) == 1
+        assert traces(tmp_path) == []
+        assert store.statistics()["emptied_lines"] == 1
+        kept = [tombstone(one) if one == gone[0] else one for one in before]
+        assert await store.read(TAPE) == kept
+        assert (await store.append(TAPE, says("next"))).id == 11
+        assert await store.erase(TAPE, [tombstone(gone[0])]) == 0
+        assert store.statistics()["emptied_lines"] == 1
+    told = problems(tmp_path)
+    assert len(told) == 1
+    assert "it stood for entry 6" in told[0]
+
+
+async def test_a_damaged_block_goes_with_what_can_still_be_read_of_it(tmp_path):
+    async with opened(tmp_path) as store:
+        await tell(store, 1, 4_000)
+        await store.archive(TAPE)
+        await tell(store, 2)
+    [packed] = pack_all(tmp_path)
+    data = bytearray(packed.read_bytes())
+    second = data.index(_MEMBER, 1)
+    data[second + 2_000] ^= 1
+    packed.chmod(0o600)
+    packed.write_bytes(data)
+    async with opened(tmp_path) as store:
+        before = await store.read(TAPE)
+        assert 2_000 < len(before) < 4_000
+        numbers = {entry.id for entry in await secrets(store)}
+        await erase_all(store)
+        assert traces(tmp_path) == []
+        wanted = [tombstone(one) if one.id in numbers else one for one in before]
+        assert await store.read(TAPE) == wanted
+    assert all("the line cannot be read" in told for told in problems(tmp_path))
+
+
+# Refused, broken off, cut short.
+
+
+async def test_an_entry_that_cannot_be_read_cannot_be_erased_by_its_id(tmp_path):
+    async with opened(tmp_path) as store:
+        await tell(store, 1, 8)
+    [live] = tmp_path.glob("*.jsonl")
+    lines = live.read_bytes().splitlines(keepends=True)
+    live.write_bytes(b"".join([*lines[:3], b"{\n", *lines[4:]]))
+    async with opened(tmp_path) as store:
+        with pytest.raises(InvalidEntry, match="no entry 4"):
+            await store.erase(TAPE, [replace(says(""), id=4)])
+
+
+@pytest.mark.parametrize("step", ["rewrite", "put_packed", "rename"])
+async def test_where_the_storage_refuses_nothing_is_lost_and_erasing_again_completes(
+    tmp_path, monkeypatch, step
+):
+    await laid_out(tmp_path)
+    async with opened(tmp_path) as store:
+        before = await store.read(TAPE)
+        marks = [tombstone(entry) for entry in await secrets(store)]
+
+        def refuse(*args: object, **kwargs: object) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        with monkeypatch.context() as patch:
+            if step == "rename":
+                patch.setattr(Path, "replace", refuse)
+            else:
+                patch.setattr(erasing, step, refuse)
+            with pytest.raises(TapeWriteError, match="erase again"):
+                await store.erase(TAPE, marks)
+        assert not list(tmp_path.glob("*.new"))
+        by_id = {entry.id: entry for entry in marks}
+        held = await store.read(TAPE)
+        assert all(one in (old, by_id.get(old.id)) for one, old in zip(held, before, strict=True))
+        assert problems(tmp_path) == []
+        assert not list(tmp_path.glob("*.sum"))
+        await store.append(TAPE, says("goes on"))
+        left = await secrets(store)
+        assert await store.erase(TAPE, marks) == len(left)
+        assert traces(tmp_path) == problems(tmp_path) == []
+
+
+async def test_an_index_whose_place_is_full_is_removed_and_made_anew(tmp_path, monkeypatch):
+    await laid_out(tmp_path)
+    async with opened(tmp_path) as store:
+
+        def refuse(*args: object) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        with monkeypatch.context() as patch:
+            patch.setattr("bot.tape.index.erasing._finish", refuse)
+            assert await erase_all(store) > 80
+        assert traces(tmp_path) == []
+        assert not list(tmp_path.glob("*.index.db*"))
+        assert len(await found(store, "plain")) > 500
+
+
+@pytest.mark.parametrize("seen", ["*.sum", "*.jsonl.new", "*.gz.new", "*.db.new"])
+async def test_what_is_cancelled_leaves_a_whole_tape_and_can_be_completed(tmp_path, seen):
+    await laid_out(tmp_path)
+    ended = anyio.Event()
+    async with opened(tmp_path) as store:
+        marks = [tombstone(entry) for entry in await secrets(store)]
+
+        async def work() -> None:
+            try:
+                await store.erase(TAPE, marks)
+            finally:
+                ended.set()
+
+        with anyio.fail_after(30):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(work)
+                # The index's digest is there until the first byte goes, the others come.
+                while not ended.is_set() and bool(list(tmp_path.glob(seen))) == (seen == "*.sum"):
+                    await anyio.lowlevel.checkpoint()
+                tasks.cancel_scope.cancel()
+            assert problems(tmp_path) == []
+            assert not list(tmp_path.glob("*.new"))
+            await store.append(TAPE, says("plain and on"))
+            await store.erase(TAPE, marks)
+        assert traces(tmp_path) == problems(tmp_path) == []
+        assert len(await found(store, "plain")) > 500
+
+
+async def test_a_writer_meanwhile_loses_nothing_and_a_reader_beside_sees_whole_tapes(tmp_path):
+    await laid_out(tmp_path)
+    said: dict[int, str] = {}
+    done = anyio.Event()
+    async with opened(tmp_path) as store, opened(tmp_path, read_only=True) as beside:
+        before = await store.version(TAPE)
+        marks = [tombstone(entry) for entry in await secrets(store)]
+
+        async def speak(name: str) -> None:
+            while not done.is_set():
+                batch = [says(f"{name}{len(said)}.{n}") for n in range(3)]
+                for entry in await store.append_many(TAPE, batch):
+                    said[entry.id] = entry.payload["content"]
+
+        async def look() -> None:
+            while not done.is_set():
+                held = await beside.read(TAPE)
+                assert [entry.id for entry in held] == list(range(1, len(held) + 1))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(speak, "a")
+            tasks.start_soon(speak, "b")
+            tasks.start_soon(look)
+            for place in range(0, len(marks), 20):
+                assert await store.erase(TAPE, marks[place : place + 20])
+            await store.archive(TAPE)
+            assert await store.erase(TAPE, marks) == 0
+            done.set()
+        held = {entry.id: entry.payload.get("content") for entry in await store.read(TAPE)}
+        assert sorted(held) == list(range(1, len(held) + 1))
+        assert len(said) > 30
+        assert min(said) == before + 1
+        assert said.items() <= held.items()
+        assert beside.statistics()["damaged_lines"] == 0
+    assert traces(tmp_path) == problems(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "left", ["__a.jsonl.new", "__a.20260210T100000Z.1-5.jsonl.gz.new", ".index.db.new-journal"]
+)
+async def test_leftovers_of_what_was_cut_off_are_removed_at_the_next_start(tmp_path, left):
+    async with opened(tmp_path) as store:
+        await tell(store, 1, 8)
+        await erase_all(store)
+    [live] = tmp_path.glob("*.jsonl")
+    (tmp_path / f"{live.name.partition('__')[0]}{left}").write_text(SECRET)
+    async with opened(tmp_path):
+        assert traces(tmp_path) == []
+
+
+async def test_an_index_that_a_kill_left_behind_is_not_trusted(tmp_path):
+    """What is there when the process dies between the tape's erasing and the index's."""
+    await laid_out(tmp_path)
+    copy = tmp_path / "copy"
+    async with opened(tmp_path) as store:
+        marks = [tombstone(entry) for entry in await secrets(store)]
+        await found(store, "tea")
+        taken: list[str] = []
+        erase = store._index.erase
+
+        async def die(*args: object) -> None:
+            copy.mkdir()
+            for path in tmp_path.iterdir():
+                if path.is_file():
+                    (copy / path.name).write_bytes(path.read_bytes())
+                    taken.append(path.name)
+
+        store._index.erase = die  # type: ignore[method-assign]
+        await store.erase(TAPE, marks)
+        store._index.erase = erase  # type: ignore[method-assign]
+    assert any(name.endswith("index.db") for name in traces(copy))
+    assert not any(name.endswith(".sum") for name in taken)
+    async with opened(copy) as store:
+        assert await found(store, SECRET) == []
+        assert traces(copy) == []
+        assert len(await found(store, "plain")) > 500
+
+
+# Any tape.
+
+piece = st.sampled_from(["say", "secret", "many", "archive", "pack", "reset", "erase", "anchor"])
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(history=st.lists(piece, min_size=3, max_size=14), sample=st.randoms(use_true_random=False))
+def test_whatever_a_tape_has_lived_through_what_is_erased_is_gone_and_all_else_stays(
+    history, sample
+):
+    async def live() -> None:
+        with tempfile.TemporaryDirectory() as name:
+            await _live(Path(name), [*history, "secret", "erase"], sample.random)
+
+    anyio.run(live)
+
+
+async def _live(folder: Path, history: list[str], chance: Callable[[], float]) -> None:
+    gone: set[str] = set()
+    store = FileTapeStore(folder, sync=False)
+    await store.create_tape(TAPE)
+    for told, step in enumerate(history):
+        if step == "say":
+            await store.append(TAPE, says(f"words {told} of tea"))
+        elif step in ("secret", "many"):
+            texts = [f"{_word(told, n)} w" for n in range(1 if step == "secret" else 6)]
+            await store.append_many(TAPE, [says(text) for text in texts])
+        elif step == "archive":
+            await store.archive(TAPE, [says("carried")])
+        elif step == "reset":
+            await store.reset(TAPE)
+        elif step == "pack":
+            await store.close()
+            pack_all(folder)
+            store = FileTapeStore(folder, sync=False)
+        elif step == "anchor":
+            await store.create_anchor(TAPE, f"anchor {told}")
+        else:
+            await store.search(SearchQuery("tea"))
+            before = await store.read(TAPE)
+            hit = [e for e in before if "qz" in repr(e) and chance() < 0.6]
+            marks = {entry.id: tombstone(entry) for entry in hit}
+            gone |= {entry.payload["content"].split()[0] for entry in hit}
+            assert await store.erase(TAPE, list(marks.values())) == len(hit)
+            assert await store.read(TAPE) == [marks.get(e.id, e) for e in before]
+            assert [e async for e in store.read_back(TAPE)] == (await store.read(TAPE))[::-1]
+            for word in gone:
+                assert await found(store, f'"{word}"') == []
+            held = [e for e in await store.read(TAPE) if "qz" in repr(e)]
+            for entry in held:
+                word = entry.payload["content"].split()[0]
+                assert await found(store, f'"{word}"') == [entry.id]
+    data = bytes_below(folder)
+    assert not [(name, word) for name, raw in data.items() for word in gone if word.encode() in raw]
+    await store.close()
+    assert problems(folder) == []
+
+
+def _word(number: int, place: int) -> str:
+    letters = "bdfghjklmnprtv"
+    return (
+        f"qz{letters[number % 14]}{letters[place]}a{letters[-1 - number % 14]}o{number:03}{place}k"
+    )
+
+
+lines = st.builds(
+    lambda number, more: Line(TapeEntry(number, "event", {"name": "n"}), more),
+    st.integers(1, 12),
+    st.integers(0, 4),
+)
+
+
+@given(st.lists(st.none() | lines, max_size=20))
+@settings(max_examples=300, deadline=None)
+def test_what_counts_for_erasing_is_what_counts_for_reading(given_lines):
+    survey = Survey()
+    for offset, line in enumerate(given_lines):
+        if line is None:
+            survey.damaged += 1
+        else:
+            survey.take(offset, line, range(100))
+    survey.finish()
+    kept = settle(given_lines)
+    assert [given_lines[offset].entry for offset in survey.offsets] == kept
+    assert {number: line.entry for number, (_, line) in survey.held.items()} == {
+        entry.id: entry for entry in kept
+    }
+
+
+async def test_a_source_that_is_shorter_than_it_was_costs_no_endless_loop(tmp_path):
+    """The copy of what came since ends where the file does."""
+    from bot.tape.stores.rewriting import take_place
+
+    old, fresh = tmp_path / "old", tmp_path / "fresh"
+    old.write_bytes(b"abc")
+    fresh.write_bytes(b"x")
+    with old.open("rb") as file:
+        take_place(tmp_path / "live", fresh, FileBytes(file.fileno(), 10), 1)
+    assert (tmp_path / "live").read_bytes() == b"xbc"

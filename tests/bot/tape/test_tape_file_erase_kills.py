@@ -1,0 +1,196 @@
+"""Kill -9 while entries are erased: each is the old one or its tombstone, and erasing again completes it."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import pytest
+from tape_files import opened
+
+from bot.tape.search import SearchQuery
+from bot.tape.stores.examine import examine
+
+HOST = Path(__file__).with_name("kill_erase_host.py")
+ROOT = Path(__file__).parents[3]
+TAPE = "telegram:42"
+MOMENTS = [
+    "before unlink other",
+    "after unlink other",
+    "before fsync fork",
+    "after fsync fork",
+    "before replace fork",
+    "after replace fork",
+    "before rename packed",
+    "after rename packed",
+    "after unlink fork",
+    "before rename fork",
+    "after rename fork",
+]
+"""Of the index's digest; of a part written anew; of one packed anew; of the index's new file."""
+
+
+class Nursery:
+    """The process whose children work and are killed."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def life(self, folder: Path, seed: int, kill: dict[str, Any]) -> list[dict[str, Any]]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        order = {"folder": str(folder), "work": "erase", "seed": seed, "kill": kill}
+        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.flush()
+        heard = []
+        for line in self._process.stdout:
+            heard.append(json.loads(line))
+            if "dead" in heard[-1]:
+                assert heard[-1]["dead"], "it died of something else"
+                return heard
+        raise AssertionError("the nursery is gone")
+
+
+@contextmanager
+def nursery() -> Iterator[Nursery]:
+    with subprocess.Popen(
+        [sys.executable, str(HOST)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env={"PYTHONPATH": f"{ROOT}:{ROOT / 'tests' / 'e2e'}", "PATH": ""},
+    ) as process:
+        try:
+            yield Nursery(process)
+        finally:
+            process.kill()
+
+
+@dataclass
+class Account:
+    """What was said and erased on one folder, over all lives."""
+
+    words: dict[int, str] = field(default_factory=dict)
+    pending: set[int] = field(default_factory=set)
+    erased: set[int] = field(default_factory=set)
+
+    def hear(self, heard: list[dict[str, Any]]) -> None:
+        for event in heard:
+            fresh = {int(number): word for number, word in event.get("said", {}).items()}
+            assert not fresh.keys() & self.words.keys(), "an id was given twice"
+            self.words |= fresh
+            self.pending |= set(event.get("erasing", ()))
+            self.erased |= set(event.get("erased", ()))
+            self.pending -= self.erased
+
+    def left(self, folder: Path) -> list[tuple[str, str]]:
+        """Return where fragments of erased words are."""
+        found = []
+        gone = [self.words[number] for number in self.erased]
+        for path in folder.iterdir():
+            data = _bytes(path)
+            for word in gone:
+                pieces = (word[start : start + 8].encode() for start in (0, 4, 8, 12))
+                found += [(path.name, word)] if any(piece in data for piece in pieces) else []
+        return found
+
+
+def _bytes(path: Path) -> bytes:
+    """Return a file's bytes, unpacked as far as that can be done where it is packed."""
+    raw = path.read_bytes()
+    found, rest = [raw], raw if ".gz" in path.name else b""
+    while rest:
+        member = zlib.decompressobj(31)
+        try:
+            found.append(member.decompress(rest))
+        except zlib.error:
+            break
+        rest = member.unused_data if member.eof else b""
+    return b"".join(found)
+
+
+async def check(folder: Path, account: Account) -> None:
+    """What holds after any kill, at once, after the next start, and once it is completed."""
+    assert [str(problem) for problem in examine(folder, "").problems] == []
+    assert account.left(folder) == []
+    async with opened(folder) as store:
+        assert not list(folder.glob("*.new*"))
+        if TAPE not in await store.list_tapes():
+            assert not account.words
+            return
+        held = {entry.id: entry for entry in await store.read(TAPE)}
+        assert list(held) == list(range(1, len(held) + 1))
+        for number, word in account.words.items():
+            allowed = {"" if number in account.erased else word}
+            allowed |= {""} if number in account.pending else set()
+            assert held[number].payload["content"] in allowed, number
+        # What was appended and not acknowledged may have been erased, too.
+        account.words |= {
+            n: e.payload["content"] for n, e in held.items() if e.payload.get("content")
+        }
+        tombstones = [
+            replace(held[number], payload={"content": ""}, meta={}) for number in account.pending
+        ]
+        await store.erase(TAPE, tombstones)
+        account.erased |= account.pending
+        account.pending = set()
+        hits = await store.search(
+            SearchQuery(tapes=(TAPE,), kinds=frozenset({"message"}), limit=999)
+        )
+        assert {hit.entry.id for hit in hits} == {n for n, e in held.items() if e.kind == "message"}
+        kept = sorted(account.words.keys() - account.erased)[-3:]
+        for number in kept:
+            [first, *_] = await store.search(SearchQuery(f'"{account.words[number]}"'))
+            assert first.entry.id == number
+        assert account.left(folder) == []
+    assert [str(problem) for problem in examine(folder, "").problems] == []
+    assert account.left(folder) == []
+
+
+def kills(count: int, chance: random.Random) -> Iterator[dict[str, Any]]:
+    """Yield kills: at one of the moments, at a change of any file, at any time."""
+    for number in range(count):
+        if number % 3 < 2:
+            moment = MOMENTS[(number - number // 3) % len(MOMENTS)]
+            yield {"times": chance.randint(1, 3), "moment": moment, "part": chance.random()}
+        elif chance.random() < 0.5:
+            after = chance.random() < 0.5
+            yield {"times": chance.randint(1, 60), "after": after, "part": chance.random()}
+        else:
+            yield {"seconds": chance.uniform(0.02, 0.4)}
+
+
+@pytest.mark.parametrize("count", [4, pytest.param(90, marks=pytest.mark.slow)])
+async def test_kills_while_erasing_leave_old_entries_or_tombstones_and_nothing_of_what_was_erased(
+    tmp_path: Path, count: int
+):
+    chance = random.Random(9)
+    hit: Counter[str] = Counter()
+    account = Account()
+    with nursery() as host:
+        for number, kill in enumerate(kills(count, chance)):
+            folder = tmp_path / str(number // 15)
+            if number % 15 == 0:
+                account = Account()
+            with anyio.fail_after(60):
+                heard = await anyio.to_thread.run_sync(host.life, folder, number, kill)
+            account.hear(heard)
+            await check(folder, account)
+            hit.update(
+                event.get("died", "late") for event in heard if "dead" in event or "died" in event
+            )
+    assert account.erased
+    if count > 60:
+        assert set(MOMENTS) <= hit.keys(), sorted(hit)

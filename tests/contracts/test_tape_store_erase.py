@@ -1,0 +1,291 @@
+"""What every tape store promises of erasing: tombstones stand where entries stood, and nothing else changed."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+from tape_talk import TAPE, back, ids, says, talk, with_two_segments
+
+from bot.errors import InvalidEntry, TapeNotFound
+from bot.tape.entries import TapeEntry, anchor, event
+from bot.tape.fork import ForkTapeStore
+from bot.tape.search import SearchQuery
+from bot.tape.store import HEADER, TapeStore
+
+
+def tombstone(entry: TapeEntry, **payload: Any) -> TapeEntry:
+    """What stands in the place of a message."""
+    return replace(entry, payload={"role": "user", "content": "", **payload}, meta={"erased": True})
+
+
+async def erase(store: TapeStore, *numbers: int, **payload: Any) -> list[TapeEntry]:
+    """Erase messages; return their tombstones."""
+    held = [entry for number in numbers for entry in await store.read(TAPE, number, number)]
+    made = [tombstone(entry, **payload) for entry in held]
+    assert await store.erase(TAPE, made) == len(numbers)
+    return made
+
+
+async def found(store: TapeStore, words: str) -> list[int]:
+    """Return the ids of those that have the words themselves, not beside them."""
+    hits = await store.search(SearchQuery(words, tapes=(TAPE,), limit=300))
+    return [hit.entry.id for hit in hits if hit.direct]
+
+
+async def test_erased_entries_read_as_their_tombstones_sealed_or_live_and_all_else_as_before(
+    backend,
+):
+    await with_two_segments(backend.store)
+    before = await backend.store.read(TAPE)
+    segments = await backend.store.segments(TAPE)
+    made = {entry.id: entry for entry in await erase(backend.store, 3, 6, 9)}
+    wanted = [made.get(entry.id, entry) for entry in before]
+    async for store in backend.readers():
+        assert await store.read(TAPE) == wanted
+        assert await back(store) == wanted[::-1]
+        assert await store.version(TAPE) == 9
+        assert await store.segments(TAPE) == segments
+    [written] = await backend.store.append_many(TAPE, [says("later")])
+    assert written.id == 10
+    await backend.store.archive(TAPE)
+    assert (await backend.store.read(TAPE))[:9] == wanted
+
+
+async def test_entries_of_one_append_are_erased_one_by_one(backend):
+    await talk(backend.store, "a", "b", "c", "d")
+    before = await backend.store.read(TAPE)
+    made = {entry.id: entry for entry in await erase(backend.store, 3, 5)}
+    async for store in backend.readers():
+        assert await store.read(TAPE) == [made.get(entry.id, entry) for entry in before]
+
+
+async def test_erasing_again_changes_nothing(backend):
+    await with_two_segments(backend.store)
+    made = await erase(backend.store, 2, 9)
+    async for store in backend.readers():
+        held = await store.read(TAPE)
+        assert await store.erase(TAPE, made) == 0
+        assert await store.read(TAPE) == held
+    assert await backend.store.erase(TAPE, [*made, tombstone(held[2])]) == 1
+
+
+async def test_what_is_equal_in_python_but_not_on_the_tape_is_replaced(store):
+    await talk(store, "a")
+    [old] = await store.append_many(TAPE, [event("n", {"n": 1})])
+    fresh = replace(old, payload={"name": "n", "data": {"n": True}})
+    assert await store.erase(TAPE, [fresh]) == 1
+    [held] = await store.read(TAPE, old.id)
+    assert held.data["n"] is True
+
+
+async def test_no_tombstones_erase_nothing(store):
+    await talk(store, "a")
+    assert await store.erase(TAPE, []) == 0
+
+
+async def test_a_tape_that_is_not_there_is_refused(store):
+    await talk(store, "a")
+    for tombstones in ([], [tombstone(says(""))]):
+        with pytest.raises((TapeNotFound, InvalidEntry)):
+            await store.erase("nobody", tombstones)
+    with pytest.raises(TapeNotFound, match="nobody"):
+        await store.erase("nobody", [replace(says(""), id=1)])
+    assert await store.list_tapes() == [TAPE]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        replace(says(""), id=10),
+        replace(says(""), id=0),
+        replace(says(""), id=-1),
+        replace(event("message"), id=3),
+        replace(says(""), id=3, meta={"n": float("nan")}),
+        replace(says(""), id=3, payload={"content": ("a",)}),
+        replace(says(""), id=2),
+        replace(event(HEADER, {"session": "another"}), id=1),
+        replace(event("no.header"), id=5),
+        replace(event(HEADER, {"session": TAPE, "format": 1}), id=8),
+    ],
+    ids=[
+        "unknown id",
+        "no id",
+        "negative id",
+        "other kind",
+        "NaN",
+        "tuple",
+        "id twice",
+        "header of another tape",
+        "no header",
+        "header without its segment",
+    ],
+)
+async def test_what_may_not_stand_there_is_refused_and_nothing_is_changed(backend, wrong):
+    await with_two_segments(backend.store)
+    before = await backend.store.read(TAPE)
+    good = [tombstone(before[1]), tombstone(before[8])]
+    with pytest.raises(InvalidEntry):
+        await backend.store.erase(TAPE, [*good, wrong])
+    async for store in backend.readers():
+        assert await store.read(TAPE) == before
+        assert await found(store, "f") == [9]
+
+
+async def test_a_title_goes_from_the_headers_that_lose_it(backend):
+    await backend.store.create_tape(TAPE, "Secret plans")
+    await talk(backend.store, "a")
+    await backend.store.archive(TAPE)
+    heads = [entry for entry in await backend.store.read(TAPE) if entry.name == HEADER]
+    for head in heads:
+        data = {key: value for key, value in head.data.items() if key != "title"}
+        fresh = replace(head, payload={"name": HEADER, "data": data})
+        assert await backend.store.erase(TAPE, [fresh]) == 1
+    async for store in backend.readers():
+        assert await store.get_title(TAPE) is None
+        assert await store.list_tapes() == [TAPE]
+        assert "Secret" not in repr(await store.read(TAPE))
+        assert len(await store.segments(TAPE)) == 1
+    await backend.store.archive(TAPE)
+    assert await backend.store.get_title(TAPE) is None
+
+
+async def test_a_search_finds_what_tombstones_say_and_no_more_what_they_replace(backend):
+    await talk(backend.store, "the zebra sleeps", "a walrus", "the zebra eats")
+    await backend.store.archive(TAPE)
+    await talk(backend.store, "zebra crossing")
+    assert set(await found(backend.store, "zebra")) == {2, 4, 6}
+    await erase(backend.store, 2, content="gone: giraffe")
+    await erase(backend.store, 6)
+    async for store in backend.readers():
+        assert await found(store, "zebra") == [4]
+        assert await found(store, "giraffe") == [2]
+        assert await found(store, "walrus") == [3]
+        assert await found(store, "crossing") == []
+        query = SearchQuery("walrus", tapes=(TAPE,), neighbours=1, limit=1)
+        [hit] = await store.search(query)
+        assert ids([*hit.before, *hit.after]) == [2, 4]
+    await backend.store.append(TAPE, says("another zebra"))
+    assert set(await found(backend.store, "zebra")) == {4, 7}
+
+
+async def test_a_tombstone_that_says_more_than_what_it_replaces_is_found_by_all_of_it(store):
+    await talk(store, "short", "walrus")
+    assert await found(store, "short") == [2]
+    long = " ".join(f"word{number}" for number in range(1_200))
+    await erase(store, 2, content=f"{long} ending")
+    assert await found(store, "ending") == [2]
+    assert await found(store, "short") == []
+    assert await found(store, "walrus") == [3]
+
+
+async def test_who_said_only_what_is_erased_is_no_longer_known(store):
+    await talk(store, "a")
+    zoe = {"id": "17", "name": "Zoe"}
+    await store.append(TAPE, says("quince", sender=zoe))
+    query = SearchQuery(tapes=(TAPE,), senders=frozenset({"Zoe"}))
+    assert ids([hit.entry for hit in await store.search(query)]) == [3]
+    await erase(store, 3)
+    assert await store.search(query) == []
+
+
+async def test_anchors_are_as_their_tombstones_say(backend):
+    await talk(backend.store, "a", "b")
+    await backend.store.create_anchor(TAPE, "keep", 2, {"n": 1})
+    await backend.store.create_anchor(TAPE, "secret name", 3, {"summary": "secret"})
+    await backend.store.append(TAPE, anchor("session/new", {"summary": "secret"}))
+    assert len(await backend.store.list_anchors(TAPE)) == 3
+    held = await backend.store.read(TAPE, 5, 6)
+    fresh = [
+        replace(held[0], payload={**held[0].payload, "name": "erased", "state": {}}),
+        replace(held[1], payload={"name": "session/new", "state": {}}),
+    ]
+    assert await backend.store.erase(TAPE, fresh) == 2
+    async for store in backend.readers():
+        anchors = await store.list_anchors(TAPE)
+        told = [(one.name, one.entry_id, one.state, one.cuts) for one in anchors]
+        assert told == [
+            ("keep", 2, {"n": 1}, False),
+            ("erased", 3, {}, False),
+            ("session/new", 6, {}, True),
+        ]
+        with pytest.raises(TapeNotFound):
+            await store.get_anchor(TAPE, "secret name")
+        assert await found(store, "secret") == []
+
+
+async def test_who_follows_meets_nothing_twice_and_misses_nothing(store):
+    await talk(store, "a", "b")
+    with anyio.fail_after(30):
+        async with aclosing(store.follow(TAPE, 0)) as entries:
+            assert [(await anext(entries)).id for _ in range(3)] == [1, 2, 3]
+            await erase(store, 2, 3)
+            await store.append(TAPE, says("c"))
+            assert (await anext(entries)).payload["content"] == "c"
+        async with aclosing(store.follow(TAPE, 0)) as entries:
+            later = [await anext(entries) for _ in range(4)]
+    assert later == await store.read(TAPE)
+
+
+async def test_a_fork_that_was_made_before_keeps_its_copy(backend):
+    await talk(backend.store, "zebra", "b")
+    await backend.store.fork(TAPE, "child")
+    before = await backend.store.read("child")
+    await erase(backend.store, 2)
+    async for store in backend.readers():
+        assert await store.read("child") == before
+        hits = await store.search(SearchQuery("zebra"))
+        assert [(hit.tape, hit.entry.id) for hit in hits if hit.direct] == [("child", 2)]
+    copies = [tombstone(entry) for entry in before if entry.id == 2]
+    assert await backend.store.erase("child", copies) == 1
+    assert await backend.store.search(SearchQuery("zebra")) == []
+
+
+async def test_appends_and_reads_that_run_meanwhile_lose_nothing(store):
+    await talk(store, *(f"said {number}" for number in range(300)))
+    await store.archive(TAPE)
+    await talk(store, *(f"later {number}" for number in range(300)))
+    said: dict[int, str] = {}
+    done = anyio.Event()
+
+    async def speak() -> None:
+        while not done.is_set() and len(said) < 1_000:
+            for entry in await store.append_many(TAPE, [says(f"x{len(said)}"), says("y")]):
+                said[entry.id] = entry.payload["content"]
+            assert await store.version(TAPE) == max(said)
+            # A store that never waits would let nobody else have a turn.
+            await anyio.lowlevel.checkpoint()
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(speak)
+            for first in (10, 310, 20, 320):
+                await erase(store, *range(first, first + 5))
+            done.set()
+    held = {entry.id: entry.payload.get("content") for entry in await store.read(TAPE)}
+    assert sorted(held) == list(range(1, max(said) + 1))
+    assert said.items() <= held.items()
+    gone = {n for first in (10, 310, 20, 320) for n in range(first, first + 5)}
+    assert {number for number, text in held.items() if text == ""} == gone
+
+
+async def test_an_archive_meanwhile_hides_nothing_from_erasing(store):
+    await talk(store, *(f"zebra {number}" for number in range(200)))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(store.archive, TAPE)
+        await erase(store, *range(2, 202))
+    assert await found(store, "zebra") == []
+    assert [entry.payload.get("content") for entry in await store.read(TAPE, 2, 201)] == [""] * 200
+    assert len(await store.segments(TAPE)) == 1
+
+
+async def test_nothing_is_erased_through_a_fork_that_may_be_discarded(store):
+    await talk(store, "a")
+    fork = ForkTapeStore(store, TAPE, 2)
+    with pytest.raises(InvalidEntry, match="on the tape itself"):
+        await fork.erase(TAPE, [tombstone((await store.read(TAPE, 2))[0])])
+    await fork.close()
