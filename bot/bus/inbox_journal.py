@@ -8,9 +8,17 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from bot.bus.journal import JournalState, Key, Record, encode_done, encode_in, encode_seen
+from bot.bus.journal import (
+    JournalState,
+    Key,
+    Record,
+    encode_compact,
+    encode_done,
+    encode_in,
+    encode_seen,
+)
 from bot.errors import BusError
-from bot.files import AppendFile, private_directory, replace_file
+from bot.files import AppendFile, private_directory, replace_file, sync_directory, write_synced
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +44,7 @@ class InboxJournal:
         self._writing: dict[Key, anyio.Event] = {}
         self._compacted: anyio.Event | None = None
         self._compact_at = _COMPACT_BYTES
+        self._overdue = False
         if path.exists():
             for raw in path.read_bytes().split(b"\n"):
                 if raw:
@@ -43,11 +52,11 @@ class InboxJournal:
             if self.state.damaged:
                 logger.warning("%d damaged lines in %s were left out", self.state.damaged, path)
             replace_file(path, _encode(*self._snapshot()))
-        self._file = self._open()
+        self._file = self._open(path)
 
     async def settled(self, key: Key) -> None:
         """Wait until the file is not being compacted, and this message is not being written."""
-        await self._compact_if_large()
+        await self.tidy()
         while (busy := self._compacted or self._writing.get(key)) is not None:
             await busy.wait()
 
@@ -81,11 +90,44 @@ class InboxJournal:
         if self.state.pending.pop(record.seq, None) is None:
             return False
         self._done.append(record.seq)
+        self._overdue |= record.seq <= self.state.through
         return True
+
+    async def compact(self) -> None:
+        """Keep no word of what is done with, and none of what is pending once it is done with.
+
+        Raises:
+            BusError: The storage refused; nothing is lost, and it is tried again with ``tidy``.
+        """
+        self.state.through = self.state.seq
+        self._overdue = True
+        if not await self.tidy():
+            raise BusError(f"{self._path} could not be rewritten; check the disk, then ask again")
+
+    async def tidy(self) -> bool:
+        """Rewrite the file where that is due; messages that arrive meanwhile wait.
+
+        Returns:
+            Whether the file is as it should be; the storage's refusal is in the log.
+        """
+        while self._compacted is not None:
+            await self._compacted.wait()
+        if self._file.fd < 0 or not (self._overdue or self._file.size >= self._compact_at):
+            return True
+        self._compacted = anyio.Event()
+        kept = False
+        try:
+            with anyio.CancelScope(shield=True):
+                kept = await self._compact()
+        finally:
+            self._compacted.set()
+            self._compacted = None
+        return kept
 
     async def close(self) -> None:
         """Write what is known to be done with, and close the file."""
         with anyio.CancelScope(shield=True):
+            await self.tidy()
             await self._quiet()
             if self._done:
                 await self._file.append(encode_done(self._done), self.state.seq)
@@ -95,48 +137,73 @@ class InboxJournal:
         while self._writing:
             await next(iter(self._writing.values())).wait()
 
-    async def _compact_if_large(self) -> None:
-        """Rewrite a file that has grown; messages that arrive meanwhile wait."""
-        if self._compacted is not None or self._file.size < self._compact_at:
-            return
-        self._compacted = anyio.Event()
-        try:
-            with anyio.CancelScope(shield=True):
-                await self._compact()
-        finally:
-            self._compacted.set()
-            self._compacted = None
-
-    async def _compact(self) -> None:
+    async def _compact(self) -> bool:
         await self._quiet()
         self._done, done = [], self._done
+        overdue, self._overdue = self._overdue, False
         data = await anyio.to_thread.run_sync(_encode, *self._snapshot())
         try:
-            await anyio.to_thread.run_sync(replace_file, self._path, data)
-            fresh = self._open()
+            fresh = await anyio.to_thread.run_sync(self._replaced, data)
         except OSError:
             logger.exception("the inbox journal could not be compacted; it goes on as it is")
             self._done = done + self._done
+            self._overdue |= overdue
+            kept = False
         else:
             self._file.close()
             self._file = fresh
+            fresh.seek_mark(self.state.seq)
+            kept = await self._named()
         self._compact_at = self._file.size + _COMPACT_BYTES
+        return kept
 
-    def _open(self) -> AppendFile:
-        file = AppendFile(self._path, sync=self._sync)
+    def _replaced(self, data: bytes) -> AppendFile:
+        """Put a new file in the old one's place; it is open before it is there.
+
+        Whoever went on with the old one, for want of a descriptor, would write to a file without a
+        name.
+        """
+        path = self._path.with_name(self._path.name + ".new")
+        write_synced(path, data)
+        fresh = self._open(path)
+        try:
+            path.replace(self._path)
+        except OSError:
+            fresh.close()
+            raise
+        fresh.path = self._path
+        return fresh
+
+    async def _named(self) -> bool:
+        """Make the new file's name durable; return False where the storage refused."""
+        try:
+            await anyio.to_thread.run_sync(sync_directory, self._path.parent)
+        except OSError:
+            logger.exception(
+                "the inbox journal's folder could not be synchronised; it is tried again"
+            )
+            self._overdue = True
+            return False
+        return True
+
+    def _open(self, path: Path) -> AppendFile:
+        file = AppendFile(path, sync=self._sync)
         file.seek_mark(self.state.seq)
         return file
 
-    def _snapshot(self) -> tuple[list[Key], list[Record], int]:
+    def _snapshot(self) -> tuple[list[Key], list[Record], int, int]:
         """Forget the oldest ids beyond the bound; return what still matters."""
         state = self.state
         pending = {record.key for record in state.pending.values()}
         while len(state.seen) > _REMEMBERED + len(pending):
             state.seen.popitem(last=False)
         seen = [key for key in state.seen if key not in pending]
-        return seen, list(state.pending.values()), state.seq
+        if all(seq > state.through for seq in state.pending):
+            state.through = 0
+        return seen, list(state.pending.values()), state.seq, state.through
 
 
-def _encode(seen: list[Key], pending: list[Record], seq: int) -> bytes:
+def _encode(seen: list[Key], pending: list[Record], seq: int, through: int) -> bytes:
     lines = [encode_seen(key, seq) for key in seen]
-    return b"".join(lines + [encode_in(record) for record in pending])
+    lines += [encode_in(record) for record in pending]
+    return b"".join([*lines, encode_compact(through)] if through else lines)

@@ -4,7 +4,9 @@ Rule 1: a message is accepted once its ``in`` line is durable.
 Rule 2: a ``done`` line may be late (it is written with the next ``in`` line): a message that comes
     back after a kill is recognised on its tape.
 Rule 3: ``seen`` lines keep the platform ids of messages done with, so that a duplicate is known.
-Rule 4: a line that cannot be read costs itself alone.
+Rule 4: a ``compact`` line names the newest of the messages whose words leave the file as soon as they
+    are done with.
+Rule 5: a line that cannot be read costs itself alone.
 """
 
 from __future__ import annotations
@@ -46,12 +48,14 @@ class JournalState:
         pending: Accepted and not done with, in order.
         seen: Keys of all messages remembered, oldest first.
         seq: The newest number given.
+        through: Messages up to this number leave nothing behind in the file.
         damaged: Lines that could not be read.
     """
 
     pending: OrderedDict[int, Record] = field(default_factory=OrderedDict)
     seen: OrderedDict[Key, None] = field(default_factory=OrderedDict)
     seq: int = 0
+    through: int = 0
     damaged: int = 0
 
     def read(self, raw: bytes) -> None:
@@ -74,6 +78,8 @@ class JournalState:
         elif operation == "seen":
             self.seen[(str(line["session"]), str(line["id"]))] = None
             self.seq = max(self.seq, int(line["seq"]))
+        elif operation == "compact":
+            self.through = max(self.through, int(line["through"]))
         else:
             self.damaged += 1
 
@@ -107,6 +113,11 @@ def encode_done(seqs: Iterable[int]) -> bytes:
 def encode_seen(key: Key, seq: int) -> bytes:
     """Return the line that remembers a message done with."""
     return _line(op="seen", session=key[0], id=key[1], seq=seq)
+
+
+def encode_compact(through: int) -> bytes:
+    """Return the line that has messages up to this number leave nothing behind."""
+    return _line(op="compact", through=through)
 
 
 def _rest(inbound: Inbound) -> dict[str, Any]:

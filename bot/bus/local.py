@@ -57,8 +57,8 @@ class LocalDelivery:
         return self.record.accepted_at
 
     async def ack(self) -> None:
-        """Done with; the journal learns of it with its next line."""
-        self._bus.done(self.record)
+        """Done with; the journal learns of it with its next line, or at once (see ``compact``)."""
+        await self._bus.done(self.record)
 
 
 class LocalInbox:
@@ -174,7 +174,7 @@ class LocalBus:
         """Hand something to its channel, whether or not it is there already."""
         self._outboxes.setdefault(outbound.address.channel, Outbox()).put(outbound)
 
-    def done(self, record: Record) -> None:
+    async def done(self, record: Record) -> None:
         """Note that a message's outcome is on its tape and was delivered."""
         if self._journal.done(record):
             self._uncount(record.inbound.session)
@@ -183,6 +183,7 @@ class LocalBus:
             queue.taken.pop(record.seq, None)
         if not self._journal.state.pending:
             self._drained.set()
+        await self._journal.tidy()
 
     def give_back(self, session: str, *, failed: bool) -> None:
         """Take a session from its holder; what is not done with waits again, in order."""
@@ -206,6 +207,12 @@ class LocalBus:
         while self._journal.state.pending:
             self._drained = anyio.Event()
             await self._drained.wait()
+
+    async def compact(self) -> None:
+        """Keep on disk no word of messages that are done with; see ``bot.bus.ports.Bus``."""
+        if self._closed:
+            raise BusClosed("tapebot is stopping")
+        await self._journal.compact()
 
     def statistics(self) -> dict[str, Any]:
         """Return a snapshot."""

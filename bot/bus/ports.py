@@ -37,7 +37,11 @@ class Delivery(Protocol):
         ...
 
     async def ack(self) -> None:
-        """Say that its outcome is on the tape and was delivered; it never comes back."""
+        """Say that its outcome is on the tape and was delivered; it never comes back.
+
+        Of a message that waited when ``Bus.compact`` was called, nothing is on disk any more when
+        this returns, unless the storage refuses: then it goes with a later message.
+        """
         ...
 
 
@@ -115,6 +119,20 @@ class Bus(Protocol):
 
     async def drain(self) -> None:
         """Wait until every accepted message has been acknowledged."""
+        ...
+
+    async def compact(self) -> None:
+        """Keep on disk no word of messages that are done with.
+
+        What waits stays, and is gone from the disk as soon as it is acknowledged, also by another
+        process after a kill: so the request that leads to this leaves no words behind either. Ids
+        by which duplicates are known stay.
+
+        Raises:
+            BusClosed: The program is stopping.
+            BusError: The storage refused; nothing is lost, and it is tried again with the next
+                message.
+        """
         ...
 
     def statistics(self) -> dict[str, Any]:

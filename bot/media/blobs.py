@@ -53,6 +53,16 @@ class BlobStore:
         """Return the bytes of that name; None where they are missing, damaged or cannot be read."""
         return await anyio.to_thread.run_sync(self._get, name)
 
+    async def remove(self, name: str) -> bool:
+        """Remove the bytes of that name for good; return whether there were any.
+
+        Whether something still refers to them is the caller's to know.
+
+        Raises:
+            OSError: The storage refused; they may be there still.
+        """
+        return await anyio.to_thread.run_sync(self._remove, name)
+
     async def free(self) -> int:
         """Return the bytes that are free on the disk where they are kept.
 
@@ -75,13 +85,27 @@ class BlobStore:
         name = hashlib.sha256(data).hexdigest()
         path = self.path(name)
         private_directory(path.parent)
-        # A damaged one is written anew.
-        if not path.exists() or path.read_bytes() != data:
-            self._write(path, data)
-        # Also where it was there: whoever put it there may not have come as far as this.
+        while True:
+            # A damaged one is written anew.
+            if not _holds(path, data):
+                self._write(path, data)
+            # Also where it was there: whoever put it there may not have come as far as this.
+            sync_directory(path.parent)
+            sync_directory(self._folder)
+            # Where it was there, it may have been removed since it was looked at.
+            if path.exists():
+                return name
+
+    def _remove(self, name: str) -> bool:
+        if not _NAME.fullmatch(name):
+            return False
+        path = self.path(name)
+        try:
+            path.unlink()
+        except FileNotFoundError:
+            return False
         sync_directory(path.parent)
-        sync_directory(self._folder)
-        return name
+        return True
 
     def _write(self, path: Path, data: bytes) -> None:
         torn = self._incoming / new_id("blob")
@@ -104,3 +128,10 @@ class BlobStore:
             logger.warning("the blob %s is damaged: its bytes are not those of its name", name)
             return None
         return data
+
+
+def _holds(path: Path, data: bytes) -> bool:
+    try:
+        return path.read_bytes() == data
+    except FileNotFoundError:
+        return False

@@ -24,7 +24,15 @@ from prompt_toolkit.utils import is_dumb_terminal
 
 from bot.bus import Answer, BusClosed, BusError, ChannelPort, DeliveryReport, Inbound
 from channels.console.author import Author
-from channels.console.prompt import LEAVE_HINT, PROMPT, Lines, build_prompt, open_history
+from channels.console.files import with_files
+from channels.console.prompt import (
+    LEAVE_HINT,
+    PROMPT,
+    Lines,
+    build_prompt,
+    forget_outdated,
+    open_history,
+)
 from channels.console.render import AnswerRenderer
 from channels.console.text import typed
 from channels.console.turn import TurnState
@@ -126,7 +134,9 @@ class InteractiveConversation:
             outbound = await self._port.receive()
             self._turn.received(outbound)
             if isinstance(outbound, Answer):
-                await self._show(self._renderer.render(outbound.text) + "\n")
+                forget_outdated(self._prompt)
+                text = await with_files(outbound)
+                await self._show(self._renderer.render(text) + "\n")
                 await self._port.report(DeliveryReport(outbound.address.session, outbound.id))
             self._refresh()
 

@@ -9,6 +9,7 @@ import anyio
 from bot.bus import Answer, BusClosed, BusError, ChannelPort, DeliveryReport
 from channels.console.author import Author
 from channels.console.descriptors import LineReader, write_all
+from channels.console.files import with_files
 from channels.console.text import printable
 
 _LINGER = 10.0
@@ -74,7 +75,7 @@ class PipedConversation:
             if not isinstance(outbound, Answer):
                 continue
             async with self._showing:
-                error = await self._show(outbound.text)
+                error = await self._show(await with_files(outbound))
                 await self._port.report(
                     DeliveryReport(
                         outbound.address.session, outbound.id, delivered=error is None, error=error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from pathlib import Path
 
 from prompt_toolkit import PromptSession
@@ -18,6 +18,7 @@ from prompt_toolkit.output import Output
 from prompt_toolkit.styles import Style
 from prompt_toolkit.utils import is_dumb_terminal
 
+from channels.console.history import Stamp, locked, stamp
 from channels.console.render import tail
 from channels.console.text import printable
 from channels.console.turn import TurnState
@@ -59,6 +60,53 @@ def is_command_name(text: str) -> bool:
     return text.startswith("/") and len(text.split(None, 1)) == 1 and not text[-1:].isspace()
 
 
+class TypedLines(FileHistory):
+    """Typed lines in a file, from which some may be taken while it is in use.
+
+    Args:
+        file: The file.
+    """
+
+    def __init__(self, file: Path) -> None:
+        super().__init__(file)
+        self._file = file
+        self._read: Stamp | None = None
+
+    @property
+    def outdated(self) -> bool:
+        """Whether the file says something else than what was read and written here."""
+        return self._loaded and stamp(self._file) != self._read
+
+    async def load(self) -> AsyncGenerator[str, None]:
+        """Yield the lines, newest first, as they are in the file now."""
+        if self.outdated:
+            self._loaded = False
+        async for line in super().load():
+            yield line
+
+    def load_history_strings(self) -> Iterable[str]:
+        """Return the lines of the file, newest first."""
+        self._read = stamp(self._file)
+        return super().load_history_strings()
+
+    def store_string(self, string: str) -> None:
+        """Add a line to the file."""
+        with locked(self._file):
+            outdated = self.outdated
+            super().store_string(string)
+            if not outdated:
+                self._read = stamp(self._file)
+
+
+def forget_outdated(prompt: PromptSession[str]) -> None:
+    """Let an open prompt bring back only lines that its history's file still has."""
+    history, buffer = prompt.history, prompt.default_buffer
+    if isinstance(history, TypedLines) and history.outdated:
+        # Drops its own copy of the lines, and what undoing would bring back; the next repaint
+        # reads the file.
+        buffer.reset(buffer.document)
+
+
 def open_history(file: Path | None) -> History:
     """Return the history of typed lines, making its file for its owner's eyes only.
 
@@ -69,7 +117,7 @@ def open_history(file: Path | None) -> History:
         return InMemoryHistory()
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.close(os.open(file, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600))
-    return FileHistory(file)
+    return TypedLines(file)
 
 
 class Lines:

@@ -93,3 +93,45 @@ async def test_a_folder_that_may_not_be_written_is_an_error(tmp_path):
     (tmp_path / "incoming").chmod(0o500)
     with pytest.raises(OSError, match="ermission"):
         await store.put(b"x")
+
+
+async def test_what_was_removed_is_gone_with_its_name_and_its_bytes(tmp_path):
+    store = BlobStore(tmp_path)
+    name, other = await store.put(b"a secret picture"), await store.put(b"another")
+    assert await store.remove(name)
+    assert await store.get(name) is None
+    assert files(tmp_path) == [f"{other[:2]}/{other}"]
+    assert await store.get(other) == b"another"
+
+
+async def test_removing_twice_or_what_never_was_does_nothing(tmp_path):
+    store = BlobStore(tmp_path)
+    name = await store.put(b"once")
+    assert [await store.remove(name), await store.remove(name)] == [True, False]
+    for none in ("../tapes/x", "", "incoming", "A" * 64, "b" * 64):
+        assert not await store.remove(none)
+
+
+async def test_what_was_removed_may_be_sent_again(tmp_path):
+    store = BlobStore(tmp_path)
+    await store.remove(await store.put(b"again"))
+    assert await store.get(await store.put(b"again")) == b"again"
+
+
+async def test_what_is_put_while_it_is_removed_is_there_or_was_removed_after_it(
+    tmp_path, monkeypatch
+):
+    """A removal between looking and answering: what ``put`` has returned is there."""
+    store = BlobStore(tmp_path)
+    name = await store.put(b"both at once")
+    removed = []
+
+    def sync_directory(path):
+        if not removed:
+            removed.append(path)
+            store.path(name).unlink()
+
+    monkeypatch.setattr("bot.media.blobs.sync_directory", sync_directory)
+    assert await store.put(b"both at once") == name
+    assert removed
+    assert await store.get(name) == b"both at once"

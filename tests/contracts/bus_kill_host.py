@@ -1,0 +1,77 @@
+"""Uses a bus as a session does whose messages are to be forgotten, and dies where it is told to.
+
+Arguments: the folder, the bus's name, the number of the system call that changes files and is the
+last. Every line of its output is written as soon as it is true.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+_LEFT = [int(sys.argv[3])]
+_write = os.write
+
+
+def _guarded(name: str) -> None:
+    call = getattr(os, name)
+
+    def guarded(*args, **kwargs):
+        _LEFT[0] -= 1
+        if not _LEFT[0]:
+            if name == "write":
+                _write(args[0], bytes(args[1])[: len(args[1]) // 2])
+            os.kill(os.getpid(), signal.SIGKILL)
+        return call(*args, **kwargs)
+
+    setattr(os, name, guarded)
+
+
+for each in ("write", "fsync", "fdatasync", "rename", "replace", "unlink"):
+    _guarded(each)
+
+import anyio  # noqa: E402 (the guards come first)
+from test_bus import BUSES, inbound, take  # noqa: E402
+
+
+def tell(line: str) -> None:
+    _write(1, line.encode() + b"\n")
+
+
+async def main() -> None:
+    folder = Path(sys.argv[1])
+    bus = BUSES[sys.argv[2]](folder)()
+    port = bus.channel("fake")
+
+    async def say(number: int) -> None:
+        tell(f"sent m{number}")
+        await port.publish(inbound(f"m{number}", f"words of m{number}."))
+        tell(f"accepted m{number}")
+
+    async def acknowledge(delivery) -> None:
+        tell(f"acknowledging {delivery.inbound.id}")
+        await delivery.ack()
+        tell(f"acked {delivery.inbound.id}")
+
+    for number in range(1, 5):
+        await say(number)
+    inbox = await bus.claim()
+    first, second, third, fourth = await take(inbox, 4)
+    await acknowledge(first)
+    await acknowledge(second)
+    await say(5)
+    await bus.compact()
+    tell("compacted ")
+    await acknowledge(third)
+    await say(6)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(acknowledge, fourth)
+        tasks.start_soon(say, 7)
+    _, sixth, _ = await take(inbox, 3)
+    await acknowledge(sixth)
+    await bus.aclose()
+
+
+anyio.run(main)

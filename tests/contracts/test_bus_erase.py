@@ -1,0 +1,255 @@
+"""What every message bus must do when words have to leave the disk."""
+
+from __future__ import annotations
+
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+from test_bus import BUSES, Backend, ids, inbound, publish, take
+
+from bot.bus import Address, BusClosed, BusError
+
+HOST = Path(__file__).with_name("bus_kill_host.py")
+ROOT = Path(__file__).parents[2]
+SECRET = "xyzzy-plugh"
+
+
+@pytest.fixture(params=BUSES)
+async def backend(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Backend]:
+    held = Backend(BUSES[request.param](tmp_path))
+    with anyio.fail_after(20):
+        yield held
+        await held.bus.aclose()
+
+
+def on_disk(folder: Path) -> bytes:
+    return b"\n".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+def counted(folder: Path) -> int:
+    return on_disk(folder).count(SECRET.encode())
+
+
+async def test_after_compaction_no_word_of_what_is_done_with_is_on_disk(backend, tmp_path):
+    await publish(backend.bus, inbound("m1", SECRET), inbound("m2", f"{SECRET} waits"))
+    first, _ = await take(await backend.bus.claim(), 2)
+    await first.ack()
+    assert counted(tmp_path) == 2
+    await backend.bus.compact()
+    assert counted(tmp_path) == 1
+    assert ids(await take(await backend.killed().claim(), 1)) == ["m2"]
+
+
+async def test_what_waited_for_its_answer_leaves_with_its_acknowledgement(backend, tmp_path):
+    await publish(backend.bus, inbound("m1", f"/memory forget {SECRET}"), inbound("m2", SECRET))
+    inbox = await backend.bus.claim()
+    request, other = await take(inbox, 2)
+    await backend.bus.compact()
+    assert counted(tmp_path) == 2
+    await request.ack()
+    assert counted(tmp_path) == 1
+    await other.ack()
+    assert counted(tmp_path) == 0
+
+
+async def test_it_leaves_with_its_acknowledgement_also_after_a_kill(backend, tmp_path):
+    await publish(backend.bus, inbound("m1", SECRET))
+    await backend.bus.compact()
+    for _ in range(2):
+        [again] = await take(await backend.killed().claim(), 1)
+        assert again.redelivered
+        assert counted(tmp_path) == 1
+    await again.ack()
+    assert counted(tmp_path) == 0
+
+
+async def test_it_leaves_when_the_bus_closes_right_after_its_acknowledgement(backend, tmp_path):
+    await publish(backend.bus, inbound("m1", SECRET))
+    await backend.bus.compact()
+    [taken] = await take(await backend.bus.claim(), 1)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(taken.ack)
+        await anyio.lowlevel.checkpoint()
+        tasks.cancel_scope.cancel()
+    await backend.bus.aclose()
+    assert counted(tmp_path) == 0
+
+
+async def test_what_comes_after_a_compaction_costs_no_other(backend, tmp_path):
+    """Else every message of a busy bot would rewrite the file, once somebody has asked."""
+    await publish(backend.bus, inbound("m1", "first"))
+    inbox = await backend.bus.claim()
+    [first] = await take(inbox, 1)
+    await backend.bus.compact()
+    await first.ack()
+    await publish(backend.bus, inbound("m2", SECRET))
+    [later] = await take(inbox, 1)
+    await later.ack()
+    assert counted(tmp_path) == 1
+
+
+async def test_duplicates_are_known_after_a_compaction_and_a_kill(backend):
+    await publish(backend.bus, inbound("m1"), inbound("m2"))
+    first, _ = await take(await backend.bus.claim(), 2)
+    await first.ack()
+    await backend.bus.compact()
+    assert (await backend.bus.channel("fake").publish(inbound("m1"))).duplicate
+    bus = backend.killed()
+    for one in ("m1", "m2"):
+        assert (await bus.channel("fake").publish(inbound(one))).duplicate
+    assert bus.statistics() == {**bus.statistics(), "pending": 1, "damaged_lines": 0}
+
+
+async def test_messages_accepted_and_done_with_meanwhile_are_kept_and_forgotten_as_ever(
+    backend, tmp_path
+):
+    """Compactions, acceptances and acknowledgements at the same time."""
+    bus = backend.bus
+    inboxes = {}
+
+    async def chat(number: int) -> None:
+        for turn in range(4):
+            message = inbound(f"m{turn}", f"{SECRET} {turn}", address=Address("fake", str(number)))
+            assert not (await bus.channel("fake").publish(message)).duplicate
+            await anyio.lowlevel.checkpoint()
+
+    async def answer() -> None:
+        for _ in range(8):
+            inbox = await bus.claim()
+            inboxes[inbox.session] = inbox
+            for one in await take(inbox, 3):
+                await one.ack()
+
+    async def compact() -> None:
+        for _ in range(10):
+            await bus.compact()
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(8):
+            tasks.start_soon(chat, number)
+        tasks.start_soon(answer)
+        tasks.start_soon(compact)
+        tasks.start_soon(compact)
+    await bus.compact()
+    assert counted(tmp_path) == 8
+    bus = backend.killed()
+    for _ in range(8):
+        inbox = await bus.claim()
+        assert ids(await take(inbox, 1)) == ["m3"]
+        assert inbox.receive_nowait() is None
+
+
+@contextmanager
+def full_disk() -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+async def test_a_storage_that_refuses_loses_nothing_and_the_words_go_later(backend, tmp_path):
+    await publish(backend.bus, inbound("m1", SECRET), inbound("m2"))
+    first, _ = await take(await backend.bus.claim(), 2)
+    await first.ack()
+    with full_disk(), pytest.raises(BusError, match="ask again"):
+        await backend.bus.compact()
+    await publish(backend.bus, inbound("m3"))
+    assert counted(tmp_path) == 0
+    assert ids(await take(await backend.killed().claim(), 2)) == ["m2", "m3"]
+
+
+async def test_what_a_storage_refused_goes_when_the_bus_is_closed(backend, tmp_path):
+    await publish(backend.bus, inbound("m1", SECRET))
+    [request] = await take(await backend.bus.claim(), 1)
+    await backend.bus.compact()
+    with full_disk():
+        await request.ack()
+    assert counted(tmp_path) == 1
+    await backend.bus.aclose()
+    assert counted(tmp_path) == 0
+
+
+async def test_a_bus_that_is_closed_while_it_compacts_keeps_what_waits(backend, tmp_path):
+    await publish(backend.bus, inbound("m1", SECRET), inbound("m2"))
+    first, _ = await take(await backend.bus.claim(), 2)
+    await first.ack()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(backend.bus.compact)
+        await anyio.lowlevel.checkpoint()
+        await backend.bus.aclose()
+    assert counted(tmp_path) == 0
+    assert ids(await take(await backend.killed().claim(), 1)) == ["m2"]
+
+
+async def test_a_closed_bus_says_so(backend):
+    await backend.bus.aclose()
+    with pytest.raises(BusClosed):
+        await backend.bus.compact()
+
+
+def life(folder: Path, bus: str, calls: int) -> tuple[dict[str, list[str]], bool]:
+    """Run the host until its end or its kill; return what it told and whether it was killed."""
+    run = subprocess.run(
+        [sys.executable, str(HOST), str(folder), bus, str(calls)],
+        env={"PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        timeout=30,
+        check=False,
+    )
+    assert run.returncode in (0, -signal.SIGKILL)
+    told: dict[str, list[str]] = {"sent": [], "accepted": [], "acknowledging": [], "acked": []}
+    for line in run.stdout.decode().splitlines():
+        what, _, rest = line.partition(" ")
+        told.setdefault(what, []).append(rest)
+    return told, run.returncode != 0
+
+
+async def killed_at(folder: Path, bus_name: str, calls: int) -> bool:
+    told, killed = life(folder, bus_name, calls)
+    bus = BUSES[bus_name](folder)()
+    waiting: list[str] = []
+    if bus.statistics()["pending"]:
+        inbox = await bus.claim()
+        deliveries = await take(inbox, bus.statistics()["pending"])
+        waiting = ids(deliveries)
+        assert inbox.receive_nowait() is None
+    order = [one for one in told["sent"] if one in waiting]
+    assert waiting == order
+    # Done with before the kill may come again; what was not, must.
+    assert {*told["accepted"]} - {*told["acknowledging"]} <= {*waiting}
+    for one in told["accepted"]:
+        assert (await bus.channel("fake").publish(inbound(one))).duplicate
+    if "compacted" in told:
+        # Words of what is done with are gone; those that wait go as they are done with.
+        assert {one for one in told["acked"] if one in waiting} <= {"m6"}
+        for one in deliveries if waiting else ():
+            await one.ack()
+        left = on_disk(folder)
+        assert not [n for n in range(1, 6) if f"words of m{n}.".encode() in left]
+    await bus.aclose()
+    return killed
+
+
+@pytest.mark.parametrize("bus_name", BUSES)
+async def test_a_kill_at_a_call_around_a_compaction_loses_nothing(tmp_path, bus_name):
+    """A few of the places; all of them are among the long proofs."""
+    for calls in (9, 11, 15, 19):
+        assert await killed_at(tmp_path / str(calls), bus_name, calls)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bus_name", BUSES)
+async def test_a_kill_at_any_call_around_a_compaction_loses_nothing(tmp_path, bus_name):
+    calls = 1
+    while await killed_at(tmp_path / str(calls), bus_name, calls):
+        calls += 1
+    assert calls > 20
