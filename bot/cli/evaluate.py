@@ -3,46 +3,76 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import anyio
 
-from bot.evals.dataset import read_dataset
-from bot.evals.metrics import Measures, by_category, measured
+from bot.embeddings.base import Embedder
+from bot.embeddings.registry import build_embedder
+from bot.evals.dataset import Dataset, read_dataset
+from bot.evals.metrics import Answer, Measures, by_category, measured
 from bot.evals.recall import ask_all
 
 
-def eval_recall(path: Path, as_json: bool) -> int:
+def eval_recall(path: Path, as_json: bool, embeddings: str | None = None) -> int:
     """Ask the bot's search the questions of a file; print how much of the evidence it finds.
 
     Args:
         path: Messages and questions; see ``docs/evals.md``.
         as_json: Print one JSON object instead of a table.
+        embeddings: Measure recall by meaning with this model beside recall by words alone.
 
     Raises:
-        TapebotError: The file is not what it should be; the text says where.
+        TapebotError: The file is not what it should be, and the text says where; or the embedding
+            model fails.
         OSError: The file cannot be read.
     """
     dataset = read_dataset(path)
-    with TemporaryDirectory(prefix="tapebot-eval-") as folder:
-        answers = anyio.run(ask_all, dataset, Path(folder))
-    total, categories = measured(answers), by_category(answers)
+    embedder = build_embedder(embeddings) if embeddings else None
+    answers, fused = anyio.run(_ask, dataset, embedder)
     if as_json:
         told = {
-            **total.as_json(),
+            **_figures(answers),
             "messages": len(dataset.messages),
             "without_evidence": dataset.without_evidence,
-            "categories": {name: one.as_json() for name, one in categories.items()},
         }
+        if fused:
+            told["hybrid"] = {"model": embeddings, **_figures(fused)}
         print(json.dumps(told, ensure_ascii=False))
         return 0
-    print(f"{total.questions} questions on {len(dataset.messages)} messages")
+    print(f"{len(answers)} questions on {len(dataset.messages)} messages")
     if dataset.without_evidence:
         print(f"{dataset.without_evidence} questions without evidence are left out")
-    print(_table({"all": total, **categories}))
+    print(_table({"all": measured(answers), **by_category(answers)}))
+    if fused:
+        print(f"\nby words and by meaning ({embeddings})")
+        print(_table({"all": measured(fused), **by_category(fused)}))
     return 0
+
+
+async def _ask(dataset: Dataset, embedder: Embedder | None) -> tuple[list[Answer], list[Answer]]:
+    """Return what words find, and what both find; nothing of the latter without a model."""
+    answers = await _ask_once(dataset, None)
+    if embedder is None:
+        return answers, []
+    try:
+        return answers, await _ask_once(dataset, embedder)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await embedder.aclose()
+
+
+async def _ask_once(dataset: Dataset, embedder: Embedder | None) -> list[Answer]:
+    with TemporaryDirectory(prefix="tapebot-eval-") as folder:
+        return await ask_all(dataset, Path(folder), embedder)
+
+
+def _figures(answers: Sequence[Answer]) -> dict[str, Any]:
+    categories = {name: one.as_json() for name, one in by_category(answers).items()}
+    return {**measured(answers).as_json(), "categories": categories}
 
 
 def _table(rows: dict[str, Measures]) -> str:

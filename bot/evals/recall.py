@@ -1,4 +1,4 @@
-"""Asks the bot's own search the questions of a dataset."""
+"""Asks the bot's own search the questions of a dataset, by words alone or by meaning as well."""
 
 from __future__ import annotations
 
@@ -6,40 +6,49 @@ from pathlib import Path
 from time import perf_counter
 
 from bot.clock import iso
+from bot.embeddings.base import Embedder
+from bot.embeddings.vectors import VectorIndex
 from bot.evals.dataset import Dataset, Message
 from bot.evals.metrics import DEPTHS, Answer
+from bot.memory.fusion import search_tape
 from bot.tape.entries import SESSION_NEW, TapeEntry, anchor, message
 from bot.tape.search import SearchQuery
+from bot.tape.service import TapeService
 from bot.tape.store import TapeStore
 from bot.tape.stores.file import FileTapeStore
 
 _TAPE = "eval:recall"
 _PORTION = 500
 _ASSISTANT = "assistant"
+_SAID = frozenset({"message"})
 
 
-async def ask_all(dataset: Dataset, folder: Path) -> list[Answer]:
+async def ask_all(dataset: Dataset, folder: Path, embedder: Embedder | None = None) -> list[Answer]:
     """Write the messages to a tape, ask each question, and return what was found.
 
     Args:
         dataset: What was said, and what is asked.
         folder: An empty folder, for the tape.
+        embedder: Finds by meaning as well; the caller closes it.
+
+    Raises:
+        ModelError: The embedding model fails.
     """
-    store = FileTapeStore(folder, sync=False)
+    store = FileTapeStore(folder / "tapes", sync=False)
     try:
         names = await _write(store, dataset)
         # The index catches up at the first search; what is timed is searching alone.
         await store.search(SearchQuery(tapes=(_TAPE,), limit=1))
-        answers = []
+        vectors = None
+        if embedder is not None:
+            vectors = VectorIndex(folder / "vectors", store, embedder)
+            await vectors.catch_up(_TAPE)
+        tape, answers = TapeService(store, _TAPE), []
         for question in dataset.questions:
-            query = SearchQuery(
-                text=question.text,
-                tapes=(_TAPE,),
-                kinds=frozenset({"message"}),
-                limit=max(DEPTHS),
-            )
             began = perf_counter()
-            hits = await store.search(query)
+            hits = await search_tape(
+                tape, question.text, kinds=_SAID, limit=max(DEPTHS), vectors=vectors
+            )
             taken = perf_counter() - began
             found = tuple(names[hit.entry.id] for hit in hits)
             answers.append(Answer(question.evidence, found, taken, question.category))

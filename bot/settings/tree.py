@@ -24,6 +24,7 @@ from bot.settings.values import (
     ModelName,
     Place,
     absolute,
+    embedding_name,
     gateway_address,
     host_and_port,
     local_zone,
@@ -103,6 +104,12 @@ class Settings(BaseSettings):
     context_builder: str = Field(
         "default",
         description="How the context is made: default, exact, with-recall or summary-first.",
+    )
+    recall_tokens: int = Field(
+        400, ge=0, le=20_000, description="Tokens of what is recalled unasked for a turn; 0: none."
+    )
+    embedding_model: Annotated[str, AfterValidator(embedding_name)] | None = Field(
+        None, description='"local" or a name of litellm\'s; unset: recall goes by words alone.'
     )
     archive_timeout: float = Field(
         60, gt=0, le=3600, description="Seconds that /new may take before it gives up."

@@ -37,6 +37,14 @@ def _model_name(name: str) -> str:
     return name
 
 
+def embedding_name(name: str) -> str:
+    """Return the name of an embedding model."""
+    name = name.strip()
+    if not name or re.search(r"\s", name) or name == "offline" or name.startswith("gguf:"):
+        raise ValueError('"local", or a name of litellm\'s such as openai/text-embedding-3-small')
+    return name
+
+
 def web_address(url: str) -> str:
     """Return an address of http or https."""
     return _address(url, "http", "https")

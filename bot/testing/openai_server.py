@@ -1,5 +1,8 @@
 """A scripted server that speaks the OpenAI chat completions protocol over a real socket.
 
+It makes embeddings, too: without a script, from the words of a text, so that texts with words in common
+are near to each other.
+
 A script is a sequence of steps, one for each request, or a function from the request's JSON to a
 step. What a provider may do to a client is a step: answer, call tools, refuse, truncate, hang up.
 
@@ -9,8 +12,12 @@ Runs as a process too: ``python -m bot.testing.openai_server --port 8080 --laten
 from __future__ import annotations
 
 import argparse
+import base64
 import json
+import re
+import struct
 import sys
+import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -20,6 +27,8 @@ import anyio
 from aiohttp import web
 
 _MAX_BODY = 256 * 1024 * 1024
+DIMENSIONS = 384
+"""Of the embeddings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +111,7 @@ class NoChoices:
     """An answer whose list of choices is empty."""
 
 
+Refusal = Failure | Disconnect
 Step = Reply | Failure | Disconnect | NoChoices
 Script = Iterable[Step] | Callable[[dict[str, Any]], Step]
 
@@ -125,6 +135,9 @@ class ScriptedOpenAI:
         script: What it does.
         requests: The JSON of each request, in order of arrival.
         headers: The headers of each, names in lower case.
+        embedded: The texts of each request for embeddings, in order of arrival.
+        refusals: What is done to requests for embeddings, one each, before any is answered.
+        refused: Texts for which no embedding is made: a request that has one is refused.
         latency: Seconds before each answer.
         port: 0 picks a free one.
     """
@@ -132,6 +145,9 @@ class ScriptedOpenAI:
     script: Script
     requests: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
+    embedded: list[list[str]] = field(default_factory=list)
+    refusals: list[Refusal] = field(default_factory=list)
+    refused: set[str] = field(default_factory=set)
     latency: float = 0.0
     port: int = 0
     _steps: Callable[[dict[str, Any]], Step] = field(init=False)
@@ -148,6 +164,7 @@ class ScriptedOpenAI:
             self._steps = lambda _request: next(left, over)
         app = web.Application(client_max_size=_MAX_BODY)
         app.router.add_post("/v1/chat/completions", self._answer)
+        app.router.add_post("/v1/embeddings", self._embed)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
 
     @property
@@ -199,6 +216,38 @@ class ScriptedOpenAI:
                 if step.gate is not None:
                     await step.gate.wait()
                 return _hang_up(request) if step.hang_up else _whole(body, step)
+
+    async def _embed(self, request: web.Request) -> web.Response:
+        body = await request.json()
+        texts = [body["input"]] if isinstance(body["input"], str) else list(body["input"])
+        self.embedded.append(texts)
+        if self.refusals:
+            step = self.refusals.pop(0)
+            return _refusal(step) if isinstance(step, Failure) else _hang_up(request)
+        if self.refused.intersection(texts):
+            return _refusal(Failure(400, "this input cannot be embedded", "invalid_input"))
+        made = [embedding(text) for text in texts]
+        if body.get("encoding_format") == "base64":
+            packed = (struct.pack(f"<{DIMENSIONS}f", *vector) for vector in made)
+            told: list[Any] = [base64.b64encode(one).decode() for one in packed]
+        else:
+            told = list(made)
+        data = [
+            {"object": "embedding", "index": index, "embedding": one}
+            for index, one in enumerate(told)
+        ]
+        usage = {"prompt_tokens": 7 * len(texts), "total_tokens": 7 * len(texts)}
+        model = body.get("model", "scripted")
+        return web.json_response({"object": "list", "data": data, "model": model, "usage": usage})
+
+
+def embedding(text: str) -> list[float]:
+    """Return a text's embedding: how often it has words of each hash."""
+    vector = [0.0] * DIMENSIONS
+    # A text without a word has one, too.
+    for word in re.findall(r"\w+", text.casefold()) or [text]:
+        vector[zlib.crc32(word.encode()) % DIMENSIONS] += 1.0
+    return vector
 
 
 def _envelope(body: dict[str, Any], kind: str, choices: list[dict[str, Any]]) -> dict[str, Any]:

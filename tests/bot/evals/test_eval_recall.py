@@ -219,3 +219,23 @@ def test_the_search_finds_in_our_own_talk_what_it_found_before(capsys):
     assert found["any@10"] >= 0.80
     assert found["categories"]["typo"]["recall@10"] >= 0.85
     assert found["categories"]["other-language"]["recall@10"] >= 0.85
+
+
+def test_by_meaning_as_well_no_less_is_found_at_any_depth(capsys):
+    """With the model in process, as it is installed."""
+    assert eval_recall(OURS, as_json=True, embeddings="local") == 0
+    words = json.loads(capsys.readouterr().out)
+    both = words["hybrid"]
+    assert both["model"] == "local"
+    assert both["questions"] == words["questions"] == 64
+    for depth in (5, 10, 20):
+        assert both[f"recall@{depth}"] >= words[f"recall@{depth}"]
+    assert both["recall@5"] >= 0.70
+    assert both["recall@20"] >= 0.88
+
+
+def test_a_table_shows_both_one_below_the_other(file, capsys):
+    write(file, *MESSAGES, QUESTION)
+    assert eval_recall(file, as_json=False, embeddings="local") == 0
+    before, _, after = capsys.readouterr().out.partition("by words and by meaning (local)")
+    assert before.count("ndcg@10") == after.count("ndcg@10") == 1

@@ -1,0 +1,1 @@
+"""Texts as vectors, and the vectors of what tapes hold: optional, and disposable."""
