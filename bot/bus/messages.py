@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import Literal
 
 from bot.errors import InvalidInbound
@@ -149,6 +150,24 @@ class Button:
 
 
 @dataclass(frozen=True, slots=True)
+class OutFile:
+    """A file that goes out with an answer.
+
+    Attributes:
+        name: What it is called in the chat.
+        path: Where it lies on this machine, inside the home folder.
+    """
+
+    name: str
+    path: Path
+
+    @property
+    def place(self) -> str:
+        """Where it lies, for people who need not know the machine: its folder there and its name."""
+        return f"{self.path.parent.name}/{self.path.name}"
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """Text that must reach the chat, whole and once.
 
@@ -162,6 +181,8 @@ class Answer:
         buttons: Shown below it, where the platform has buttons; the text makes sense without them.
         shown: Platform messages that carry parts of it already, in order, as far as was reported.
         replaces: The platform message whose place it takes: that of the pressed button.
+        files: Shown below it, in order. One that cannot be shown, since it is gone or too large, is
+            told of in the text.
     """
 
     address: Address
@@ -172,6 +193,7 @@ class Answer:
     buttons: tuple[Button, ...] = ()
     shown: tuple[str, ...] = ()
     replaces: str | None = None
+    files: tuple[OutFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

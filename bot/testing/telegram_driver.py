@@ -165,6 +165,16 @@ class TelegramDriver(TelegramPeople):
         content = {"location": {"latitude": latitude, "longitude": longitude}}
         return self.post(chat, user, content)
 
+    def files(self, chat: Chat | int) -> dict[str, bytes]:
+        """What the documents that bots have shown in a chat hold, by their names."""
+        number = chat.id if isinstance(chat, Chat) else chat
+        documents = [
+            message["document"]
+            for message in self.world.rooms[number].messages.values()
+            if message["from"]["is_bot"] and "document" in message
+        ]
+        return {one["file_name"]: self.world.files[one["file_id"]].data for one in documents}
+
     def press(
         self,
         message: int | Shown,

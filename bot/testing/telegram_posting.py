@@ -11,7 +11,7 @@ from typing import Any
 
 from bot.testing import telegram_rules as rules
 from bot.testing.telegram_books import Action, Draft, Json, Shown, Version
-from bot.testing.telegram_rules import Params, bad
+from bot.testing.telegram_rules import Params, Refused, bad
 from bot.testing.telegram_world import Bot, Room, World
 
 _GENERAL = 1
@@ -99,6 +99,8 @@ def send_media(kind: str) -> Callable[[World, Bot, Params], Json]:
             params, "caption", rules.MAX_CAPTION, "message caption is too long"
         )
         name, data = source if isinstance(source, tuple) else (str(source), b"")
+        if len(data) > rules.MAX_UPLOAD:
+            raise Refused(413, "Request Entity Too Large")
         stored = world.add_file(f"{kind}s", "", data, None)
         media: Any = {"file_id": stored.id, "file_unique_id": stored.unique}
         media |= {"file_size": stored.size}

@@ -5,15 +5,16 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Generic
 
 import anyio
 
-from bot.bus import Answer, Button, ChannelPort, DeliveryReport, Outbound, Partial
+from bot.bus import Answer, Button, ChannelPort, DeliveryReport, Outbound, OutFile, Partial
 from channels.delivery.room import Room
 from channels.delivery.screen import (
+    FileRefused,
     Flooded,
     FormatRefused,
     MessageGone,
@@ -38,10 +39,12 @@ _NOTHING_TO_SEE = "(an answer without words)"
 
 @dataclass(frozen=True, slots=True)
 class _Form(Generic[PieceT]):
-    """How an answer is shown."""
+    """How an answer is shown: its text, and that as messages."""
 
+    text: str
     pieces: Sequence[PieceT]
     buttons: tuple[Button, ...]
+    files: tuple[OutFile, ...]
     plain: bool = False
 
 
@@ -146,10 +149,10 @@ class ChatLine(Generic[PieceT]):
         report = DeliveryReport(session, answer.id, error is None, tuple(shown.ids), error)
         await self._port.report(report)
 
-    def _pieces(self, text: str) -> Sequence[PieceT]:
+    def _pieces(self, text: str, *, plain: bool = False) -> Sequence[PieceT]:
         """Return an answer as messages; at least one, also of a text without a visible sign."""
-        found = self._screen.render(text) or self._screen.plain(text)
-        return found or self._screen.plain(_NOTHING_TO_SEE)
+        found = () if plain else self._screen.render(text)
+        return found or self._screen.plain(text) or self._screen.plain(_NOTHING_TO_SEE)
 
     async def _insist(self, shown: Shown[PieceT], answer: Answer) -> None:
         """Try until the platform shows it.
@@ -157,18 +160,24 @@ class ChatLine(Generic[PieceT]):
         Raises:
             Refused: It never will.
         """
-        form, pauses = _Form(self._pieces(answer.text), answer.buttons), _Pauses()
+        form = _Form(answer.text, self._pieces(answer.text), answer.buttons, answer.files)
+        pauses = _Pauses()
         while True:
             await self._room.calm()
-            sent = partial(self._report_unless_last, shown, answer.id, len(form.pieces))
+            count = len(form.pieces) + len(form.files)
+            sent = partial(self._report_unless_last, shown, answer.id, count)
             try:
-                await shown.bring_to(self._screen, form.pieces, sent, form.buttons, last=True)
+                await shown.bring_to(
+                    self._screen, form.pieces, sent, form.buttons, form.files, last=True
+                )
             except Flooded as flood:
                 self._room.flood(flood.seconds)
             except MessageGone as gone:
                 logger.debug("a message is sent anew: %s", gone)
             except FormatRefused as error:
-                form = self._plainer(form, answer, error)
+                form = self._plainer(form, error)
+            except FileRefused as refusal:
+                form = self._without(form, refusal)
             except Refused:
                 raise
             except Exception as error:  # noqa: BLE001 (raised again after a few tries)
@@ -176,15 +185,21 @@ class ChatLine(Generic[PieceT]):
             else:
                 return
 
-    def _plainer(self, form: _Form[PieceT], answer: Answer, error: FormatRefused) -> _Form[PieceT]:
+    def _plainer(self, form: _Form[PieceT], error: FormatRefused) -> _Form[PieceT]:
         """Return what is tried when the form was refused: first plain text, then without buttons."""
         logger.info("the form of an answer was refused: %s", error)
         if not form.plain:
-            pieces = self._screen.plain(answer.text) or form.pieces
-            return _Form(pieces, form.buttons, plain=True)
+            return replace(form, pieces=self._screen.plain(form.text) or form.pieces, plain=True)
         if form.buttons:
-            return _Form(form.pieces, (), plain=True)
+            return replace(form, buttons=())
         raise Refused(str(error)) from error
+
+    def _without(self, form: _Form[PieceT], refusal: FileRefused) -> _Form[PieceT]:
+        """Return what is shown when a file cannot be: a word on it in the text."""
+        logger.info("a file is left out: %s", refusal)
+        text = f"{form.text}\n\n{refusal}"
+        files = tuple(one for one in form.files if one != refusal.file)
+        return replace(form, text=text, pieces=self._pieces(text, plain=form.plain), files=files)
 
     async def _report_unless_last(self, shown: Shown[PieceT], answer: str, count: int) -> None:
         if len(shown.ids) < count:

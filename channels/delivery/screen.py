@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from bot.bus import Address, Button
+from bot.bus import Address, Button, OutFile
 
 PieceT = TypeVar("PieceT")
 """What fits into one message of the platform; compared with ``==``."""
@@ -42,6 +42,18 @@ class MessageGone(ScreenError):
 
 class Refused(ScreenError):
     """The platform will never take it: blocked, left, forbidden. The text says why."""
+
+
+class FileRefused(ScreenError):
+    """One of an answer's files will never be taken; its text may be. The words are for the chat.
+
+    Attributes:
+        file: The file.
+    """
+
+    def __init__(self, file: OutFile, told: str) -> None:
+        super().__init__(told)
+        self.file = file
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +112,10 @@ class Screen(Protocol[PieceT]):
 
     async def send(self, message: Outgoing[PieceT]) -> str:
         """Show a message; return the platform's id of it."""
+        ...
+
+    async def send_file(self, message: Outgoing[OutFile]) -> str:
+        """Show a file; return the platform's id of the message. ``FileRefused`` where it cannot be."""
         ...
 
     async def edit(

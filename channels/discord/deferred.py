@@ -128,6 +128,18 @@ class Deferred:
         )
         return str(message.id)
 
+    async def follow_up_file(self, key: str, file: discord.File) -> str | None:
+        """Show a file of a command's answer as its follow-up; None where there is none.
+
+        Raises:
+            Unreachable: There is no connection.
+            discord.HTTPException: Discord refused it.
+        """
+        waiting = self._answered.get(_answer_of(key))
+        if waiting is None or waiting.until < time.monotonic():
+            return None
+        return str((await self._webhook(waiting).send(file=file, wait=True)).id)
+
     def _webhook(self, waiting: _Waiting) -> discord.Webhook:
         client = self._uplink.client
         return discord.Webhook.partial(waiting.application_id, waiting.token, client=client)

@@ -13,7 +13,7 @@ from functools import partial
 import anyio
 import discord
 
-from bot.bus import Address, Button
+from bot.bus import Address, Button, OutFile
 from channels.delivery.screen import MessageGone, Outgoing, Pace
 from channels.discord.deferred import PREFIX, Deferred
 from channels.discord.faults import (
@@ -25,6 +25,7 @@ from channels.discord.faults import (
 from channels.discord.places import written_to
 from channels.discord.render import LIMIT, render
 from channels.discord.uplink import CALL_SECONDS, NOBODY, Uplink
+from channels.discord.uploads import Uploads
 from channels.text import pieces
 
 logger = logging.getLogger(__name__)
@@ -57,6 +58,7 @@ class DiscordScreen:
     def __init__(self, uplink: Uplink, deferred: Deferred) -> None:
         self._uplink = uplink
         self._deferred = deferred
+        self._uploads = Uploads(uplink, deferred)
         self._old = time.monotonic() + _YOUNG_SECONDS
         self._written: set[str] = set()
 
@@ -84,6 +86,11 @@ class DiscordScreen:
                 shown = await self._post(message)
             self._written.add(message.address.session)
         return shown
+
+    async def send_file(self, message: Outgoing[OutFile]) -> str:
+        """Show a file; one that was shown before a restart is taken up again."""
+        young = time.monotonic() <= self._old
+        return await self._uploads.send(message, _nonce(message.key), young=young)
 
     async def edit(
         self, address: Address, message_id: str, piece: str, buttons: tuple[Button, ...] = ()

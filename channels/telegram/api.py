@@ -29,6 +29,10 @@ TOKEN_SETTING = "TAPEBOT_TELEGRAM_TOKEN"  # noqa: S105 (its name)
 MOST_DOWNLOAD = 20 * 1024 * 1024
 """Bytes that Telegram gives to bots: https://core.telegram.org/bots/api#getfile."""
 
+MOST_UPLOAD = 50 * 1024 * 1024
+"""Bytes that it takes from bots: https://core.telegram.org/bots/api#senddocument."""
+
+UPLOAD_SECONDS = 300
 _MEGABYTE = 1024 * 1024
 _CALL_SECONDS = 30
 _DOWNLOAD_SECONDS = 300

@@ -32,7 +32,13 @@ from aiogram.exceptions import (
     TelegramServerError,
     TelegramUnauthorizedError,
 )
-from aiogram.methods import DeleteMessage, EditMessageText, SendMessage, TelegramMethod
+from aiogram.methods import (
+    DeleteMessage,
+    EditMessageText,
+    SendDocument,
+    SendMessage,
+    TelegramMethod,
+)
 
 from channels.delivery.screen import (
     Flooded,
@@ -160,7 +166,7 @@ def _bad_request(text: str, method: TelegramMethod[Any]) -> ScreenError:
         return Unchanged(text)
     if isinstance(method, EditMessageText | DeleteMessage) and says(_GONE):
         return MessageGone(text)
-    if isinstance(method, SendMessage):
+    if isinstance(method, SendMessage | SendDocument):
         if method.reply_parameters is not None and says(_TARGET_GONE):
             return MessageGone(text)
         if method.message_thread_id is not None and says(_TOPIC_GONE):

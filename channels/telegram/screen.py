@@ -11,10 +11,12 @@ from aiogram.methods import (
     DeleteMessage,
     EditMessageText,
     SendChatAction,
+    SendDocument,
     SendMessage,
     SendMessageDraft,
 )
 from aiogram.types import (
+    FSInputFile,
     InlineKeyboardButton,
     InlineKeyboardMarkup,
     LinkPreviewOptions,
@@ -22,14 +24,15 @@ from aiogram.types import (
     ReplyParameters,
 )
 
-from bot.bus import Address, Button
+from bot.bus import Address, Button, OutFile
+from channels.delivery.files import check
 from channels.delivery.screen import MessageGone, Outgoing, Pace, Refused
-from channels.telegram.api import Api
+from channels.telegram.api import MOST_UPLOAD, Api
 from channels.telegram.entities import Piece
 from channels.telegram.recent import Recent
 from channels.telegram.refusals import MethodUnknown, Moved, Unchanged, Unread
 from channels.telegram.render import plain, render
-from channels.telegram.showing import change, show
+from channels.telegram.showing import change, show, show_file
 
 logger = logging.getLogger(__name__)
 
@@ -100,8 +103,27 @@ class TelegramScreen:
             )
             return str(await show(self._api, sending))
 
-        sent = await self._in_chat(address, call)
-        self._recent.shown(address.session, message.key.rpartition("/")[0], sent)
+        return self._noted(message, await self._in_chat(address, call))
+
+    async def send_file(self, message: Outgoing[OutFile]) -> str:
+        """Show a file as a document; return its message's id."""
+        address, file = message.address, message.piece
+        await check(file, MOST_UPLOAD)
+
+        async def call(chat: int) -> str:
+            sending = SendDocument(
+                chat_id=chat,
+                message_thread_id=_topic(address),
+                document=FSInputFile(file.path, file.name),
+                disable_content_type_detection=True,
+            )
+            return str(await show_file(self._api, sending))
+
+        return self._noted(message, await self._in_chat(address, call))
+
+    def _noted(self, message: Outgoing[Piece] | Outgoing[OutFile], sent: str) -> str:
+        """Note which message carries the last answer; return its id."""
+        self._recent.shown(message.address.session, message.key.rpartition("/")[0], sent)
         return sent
 
     async def edit(

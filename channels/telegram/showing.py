@@ -8,14 +8,20 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from aiogram.methods import EditMessageText, SendMessage
+from aiogram.methods import EditMessageText, SendDocument, SendMessage
 
-from channels.telegram.api import Api
+from channels.telegram.api import UPLOAD_SECONDS, Api
 from channels.telegram.refusals import Unread
 
 
 class _Show(SendMessage):
     """https://core.telegram.org/bots/api#sendmessage."""
+
+    __returning__ = dict[str, Any]
+
+
+class _ShowFile(SendDocument):
+    """https://core.telegram.org/bots/api#senddocument."""
 
     __returning__ = dict[str, Any]
 
@@ -33,11 +39,18 @@ async def show(api: Api, message: SendMessage) -> int:
         Unread: It was sent, but Telegram's answer does not say under which id.
         ScreenError: It was not sent, as far as is known.
     """
-    sent = cast("dict[str, Any]", await api(_Show(**dict(message))))
-    number = sent.get("message_id")
-    if not isinstance(number, int):
-        raise Unread
-    return number
+    return _number(cast("dict[str, Any]", await api(_Show(**dict(message)))))
+
+
+async def show_file(api: Api, message: SendDocument) -> int:
+    """Send a file; return its message's id. It may take minutes.
+
+    Raises:
+        Unread: It was sent, but Telegram's answer does not say under which id.
+        ScreenError: It was not sent, as far as is known.
+    """
+    sent = await api(_ShowFile(**dict(message)), seconds=UPLOAD_SECONDS)
+    return _number(cast("dict[str, Any]", sent))
 
 
 async def change(api: Api, message: EditMessageText) -> None:
@@ -50,3 +63,10 @@ async def change(api: Api, message: EditMessageText) -> None:
         await api(_Change(**dict(message)))
     except Unread:
         return  # it was changed all the same
+
+
+def _number(sent: dict[str, Any]) -> int:
+    number = sent.get("message_id")
+    if not isinstance(number, int):
+        raise Unread
+    return number

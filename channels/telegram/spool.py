@@ -65,11 +65,16 @@ class Spool:
         path = self._path(update_id)
         fresh = path.with_name(path.name + _FRESH)
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-        with open(os.open(fresh, flags, 0o600), "wb") as file:  # noqa: PTH123 (a descriptor has no path)
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(path)
+        try:
+            with open(os.open(fresh, flags, 0o600), "wb") as file:  # noqa: PTH123 (a descriptor has no path)
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            fresh.replace(path)
+        except OSError:
+            # What was not taken leaves no words behind.
+            fresh.unlink(missing_ok=True)
+            raise
         folder = os.open(self._folder, os.O_RDONLY)
         try:
             os.fsync(folder)

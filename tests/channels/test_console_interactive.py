@@ -13,6 +13,8 @@ from pathlib import Path
 import pexpect
 import pytest
 
+from channels.console.history import forget_typed
+
 ROOT = Path(__file__).parents[2]
 HOST = Path(__file__).with_name("console_host.py")
 SECONDS = 30
@@ -288,3 +290,31 @@ def test_cancelling_gives_the_terminal_back_as_it_was(start: Start):
     console.expect(pexpect.EOF)
     assert "Traceback" not in console.before
     assert termios.tcgetattr(console.child_fd)[3] & termios.ECHO
+
+
+def test_what_was_taken_out_of_the_history_is_not_brought_back_by_an_open_prompt(
+    start: Start, tmp_path: Path
+):
+    """An answer comes after what it tells of, and there is no new prompt before it."""
+    file = tmp_path / "typed"
+    console = start("--history", str(file))
+    for text in ("keepme", "my secret", "slow"):
+        console.send(f"{text}\r")
+        if text != "slow":
+            console.expect_exact(f"echo: {text}\r\n")
+    console.expect_exact("first words and more")
+    console.send(UP)
+    console.expect_exact("slow")
+    console.send("\x1b[B")
+    assert forget_typed(file, lambda text: "secret" in text) == 1
+    console.send(CTRL_C)
+    console.expect_exact("and no more")
+    console.expect_exact("you>")
+    console.send(UP)
+    console.expect_exact("slow")
+    console.send(UP)
+    console.expect_exact("keepme")
+    console.send("\r")
+    console.expect_exact("echo: keepme\r\n")
+    leave(console)
+    assert "secret" not in file.read_text()

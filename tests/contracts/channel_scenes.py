@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -80,6 +81,10 @@ class Scene(Protocol):
         """Return all that the bot shows in the chat, one message below the other."""
         ...
 
+    def files(self) -> dict[str, bytes]:
+        """Return what the files hold that the bot shows in the chat, by their names."""
+        ...
+
 
 async def until(condition: Callable[[], object], within: float = 15.0) -> None:
     """Wait until something holds that has no event of its own."""
@@ -125,6 +130,11 @@ class ConsoleScene:
         except BlockingIOError:
             pass
         return self._output.decode()
+
+    def files(self) -> dict[str, bytes]:
+        # Whoever sits there has them already: they are told where.
+        told = re.findall(r"^The file is `(.*)`\.$", self.seen(), re.MULTILINE)
+        return {Path(one).name: Path(one).read_bytes() for one in told}
 
     def close(self) -> None:
         for descriptor in self._open:
@@ -172,6 +182,9 @@ class TelegramScene:
     def seen(self) -> str:
         return "\n".join(self._server.books.texts(ADA))
 
+    def files(self) -> dict[str, bytes]:
+        return self._server.files(ADA)
+
 
 @asynccontextmanager
 async def telegram(folder: Path) -> AsyncIterator[Scene]:
@@ -213,6 +226,10 @@ class DiscordScene:
 
     def seen(self) -> str:
         return "\n".join(self._server.books.texts(self._chat, author=self._server.bot_id))
+
+    def files(self) -> dict[str, bytes]:
+        shown = self._server.books.of(self._chat, author=self._server.bot_id)
+        return {file.name: file.data for message in shown for file in message.uploads}
 
 
 @asynccontextmanager

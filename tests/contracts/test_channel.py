@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import anyio
 import pytest
@@ -19,6 +21,7 @@ from bot.bus import (
     DeliveryReport,
     Inbound,
     Outbound,
+    OutFile,
     Partial,
     SessionFull,
 )
@@ -182,6 +185,43 @@ async def test_answers_keep_their_order(scene, bus):
         await until(lambda: "number 4" in scene.seen())
     shown = [line for line in scene.seen().splitlines() if line]
     assert shown == [f"number {number}" for number in range(5)]
+
+
+def outfile(folder: Path, name: str, data: bytes) -> OutFile:
+    (folder / name).write_bytes(data)
+    return OutFile(name, folder / name)
+
+
+async def test_a_file_is_shown_below_its_answer_once(scene, bus, tmp_path):
+    data = bytes(range(256)) * 1_000
+    files = outfile(tmp_path, "memory-1.zip", data), outfile(tmp_path, "other-2.zip", b"PK")
+    async with running(scene, bus):
+        scene.say("/memory export")
+        told = answer(scene, "Here it is.", to=await bus.hear())
+        await bus.send(replace(told, files=files))
+        await until(lambda: bus.finals("t1"))
+        await until(lambda: len(scene.files()) == 2)
+    assert scene.files() == {"memory-1.zip": data, "other-2.zip": b"PK"}
+    assert scene.seen().count("Here it is.") == 1
+    (report,) = bus.finals("t1")
+    assert (report.delivered, report.error) == (True, None)
+
+
+async def test_a_file_that_is_gone_is_told_of_and_the_others_are_shown(scene, bus, tmp_path):
+    there = outfile(tmp_path, "there.zip", b"PK")
+    files = OutFile("gone.zip", tmp_path / "gone.zip"), there, OutFile("folder", tmp_path)
+    async with running(scene, bus):
+        scene.say("/memory export")
+        told = answer(scene, "Here it is.", to=await bus.hear())
+        await bus.send(replace(told, files=files))
+        await until(lambda: bus.finals("t1"))
+        await until(lambda: "(folder could not be sent: it is not there any more.)" in scene.seen())
+        await bus.send(answer(scene, "And on it goes.", "t2"))
+        await until(lambda: "And on it goes." in scene.seen())
+    assert scene.seen().count("Here it is.") == 1
+    assert "(gone.zip could not be sent: it is not there any more.)" in scene.seen()
+    assert scene.files() == {"there.zip": b"PK"}
+    assert bus.finals("t1")[0].delivered
 
 
 async def test_a_command_is_a_message_like_any_other(scene, bus):

@@ -1,0 +1,83 @@
+"""What was said on a platform is in the bus's journal until it is done with, and in no other file."""
+
+from __future__ import annotations
+
+import logging
+import resource
+from pathlib import Path
+
+import pytest
+from discord_rig import Rig
+from telegram_rig import rigged
+
+from bot.bus import BusError, SessionFull
+from bot.testing.discord_books import Upload
+from channels.telegram.spool import Spool
+
+WORDS = "xyzzy plugh"
+
+
+def holding(folder: Path) -> list[str]:
+    """Return the files that hold the words."""
+    return [
+        path.name
+        for path in folder.rglob("*")
+        if path.is_file() and WORDS.encode() in path.read_bytes()
+    ]
+
+
+@pytest.fixture(autouse=True)
+def everything_is_logged(caplog):
+    caplog.set_level(logging.DEBUG, logger="channels")
+    caplog.set_level(logging.DEBUG, logger="bot")
+
+
+async def test_telegram_keeps_none(tmp_path, caplog):
+    async with rigged(tmp_path) as rig:
+        chat = rig.telegram.private(7)
+        async with rig.running():
+            rig.telegram.voice(chat, 7, WORDS.encode())
+            rig.telegram.say(chat, 7, f"{WORDS} while the voice is fetched")
+            rig.telegram.say(chat, 13, f"{WORDS} of a stranger")
+            await rig.arrived(2)
+            await rig.shown(chat, 2)
+            rig.telegram.say(chat, 7, f"/memory forget {WORDS}")
+            await rig.arrived(3)
+            await rig.shown(chat, 3)
+            assert holding(tmp_path) == ["inbox.jsonl"]
+        await rig.bus.compact()
+        assert holding(tmp_path) == []
+        assert any(path.is_dir() for path in tmp_path.rglob("spool"))
+    assert WORDS not in caplog.text
+
+
+async def test_discord_keeps_none(tmp_path, server, ada, eve, home, caplog):
+    rig = Rig(server, tmp_path)
+    rig.doors.people[str(ada)] = "owner"
+    async with rig.connected():
+        place = server.direct(ada)
+        rig.refusals[:] = [SessionFull("too many wait")]
+        for number in range(2):
+            server.say(place, ada, f"{WORDS} {number}", attachments=[Upload("a.txt", b"x")])
+        server.say(server.direct(eve), eve, f"{WORDS} of a stranger")
+        server.say(server.channel(home, "general"), ada, f"<@{server.bot_id}> {WORDS}")
+        await rig.hear(2)
+    async with rig.connected():
+        server.say(place, ada, f"{WORDS} after a restart")
+        await rig.hear(3)
+        assert holding(tmp_path) == ["inbox.jsonl"]
+        await rig.bus.compact()
+        assert holding(tmp_path) == []
+    assert (tmp_path / "discord" / "marks.json").is_file()
+    assert WORDS not in caplog.text
+
+
+async def test_an_update_that_the_disk_refuses_leaves_nothing_behind(tmp_path):
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20, before[1]))
+    try:
+        with pytest.raises(BusError, match="could not be kept"):
+            await Spool(tmp_path).put(1, {"text": WORDS * 9})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,176 @@
+"""Showing files below answers: whatever a platform does, each is there once, in order, or told of."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_delivery import Paper, Running, answer, until
+
+from bot.bus import Button, OutFile
+from channels.delivery import line
+from channels.delivery.files import check
+from channels.delivery.screen import (
+    FileRefused,
+    Flooded,
+    MessageGone,
+    Outgoing,
+    Refused,
+    ScreenError,
+    Unreachable,
+)
+
+MOST = 1_000
+ONE, TWO = OutFile("one.zip", Path("/home/exports/one.zip")), OutFile("two.zip", Path("/x/two.zip"))
+
+
+@dataclass
+class Pinboard(Paper):
+    """Paper that files are pinned to; ``trouble`` is what goes wrong with each, one a call."""
+
+    trouble: dict[str, list[ScreenError]] = field(default_factory=lambda: defaultdict(list))
+
+    async def send_file(self, message: Outgoing[OutFile]) -> str:
+        await self._called("send_file", message.address, message.piece.name)
+        if self.trouble[message.piece.name]:
+            raise self.trouble[message.piece.name].pop(0)
+        self.numbers += 1
+        self.pages[message.address.chat_id][str(self.numbers)] = f"<{message.piece.name}>"
+        return str(self.numbers)
+
+    async def edit(self, address, message_id, piece, buttons=()) -> None:
+        if self.pages[address.chat_id].get(message_id, "").startswith("<"):
+            raise MessageGone("there is no text in the message to edit")
+        await super().edit(address, message_id, piece, buttons)
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch):
+    monkeypatch.setattr(line, "_FIRST_RETRY", 0.001)
+
+
+async def shown(paper: Pinboard, *answers) -> Running:
+    run = Running(paper)
+    async with run:
+        run.port.give(*answers)
+        await run.port.until_final(len(answers))
+    return run
+
+
+async def test_files_stand_below_the_text_in_order_and_are_reported_with_it():
+    run = await shown(Pinboard(), answer("Here.", files=(ONE, TWO)), answer("Next.", "t2"))
+    assert run.paper.shown() == ["Here.", "<one.zip>", "<two.zip>", "Next."]
+    [first, _] = run.port.finals()
+    assert (first.delivered, first.platform_ids) == (True, ("1", "2", "3"))
+
+
+async def test_a_flood_or_a_lost_network_at_a_file_repeats_nothing_that_is_shown():
+    paper = Pinboard()
+    paper.trouble["two.zip"] = [Flooded(0.01), Unreachable("no network"), Flooded(0.01)]
+    run = await shown(paper, answer("Here.", files=(ONE, TWO)))
+    assert run.paper.shown() == ["Here.", "<one.zip>", "<two.zip>"]
+    assert [call for call, _, _ in paper.calls].count("send_file") == 5
+
+
+async def test_a_file_that_the_platform_refuses_is_told_of_with_where_it_lies():
+    paper = Pinboard()
+    paper.trouble["one.zip"] = [Refused("no files here")]
+    run = await shown(paper, answer("Here.", files=(ONE, TWO)))
+    assert "".join(run.paper.shown()) == (
+        "Here.\n\n(one.zip could not be sent: no files here. It lies in tapebot's home folder, as "
+        "exports/one.zip.)<two.zip>"
+    )
+    assert run.port.finals()[0].delivered
+
+
+async def test_a_word_on_a_second_file_that_makes_the_text_longer_keeps_the_order():
+    paper = Pinboard()
+    paper.trouble["two.zip"] = [
+        FileRefused(TWO, "(two.zip is gone, which takes many words to say.)")
+    ]
+    run = await shown(paper, answer("Here it all is for you.", files=(ONE, TWO)))
+    texts = run.paper.shown()
+    assert texts[-1] == "<one.zip>"
+    assert "".join(texts[:-1]).endswith("many words to say.)")
+    assert texts.count("<one.zip>") == 1
+
+
+async def test_a_refused_form_and_a_refused_file_are_both_mended():
+    paper = Pinboard(refuses_markup=True)
+    paper.trouble["one.zip"] = [FileRefused(ONE, "(one.zip is gone.)")]
+    run = await shown(paper, answer("*Here.*", files=(ONE,)))
+    assert run.paper.shown() == ["Here.\n\n(one.zip is gone.)"]
+
+
+async def test_buttons_stay_below_the_text():
+    run = await shown(Pinboard(), answer("Here.", files=(ONE,), buttons=(Button("Go", "/go"),)))
+    assert run.paper.buttons == {"1": (Button("Go", "/go"),)}
+
+
+@pytest.mark.parametrize("before", [(), ("1",), ("1", "2"), ("1", "2", "3")])
+async def test_what_was_shown_before_a_restart_is_not_shown_again(before):
+    paper = Pinboard(numbers=len(before))
+    standing = ["Here.", "<one.zip>", "<two.zip>"][: len(before)]
+    paper.pages["1"] = dict(zip(before, standing, strict=True))
+    run = await shown(paper, answer("Here.", files=(ONE, TWO), shown=before))
+    assert run.paper.shown() == ["Here.", "<one.zip>", "<two.zip>"]
+    assert run.port.finals()[0].platform_ids == ("1", "2", "3")
+
+
+async def test_a_file_deleted_after_it_was_shown_and_before_the_receipt_is_not_told_of():
+    paper = Pinboard(numbers=2)
+    paper.pages["1"] = {"1": "Here.", "2": "<one.zip>"}
+    paper.trouble["one.zip"] = [FileRefused(ONE, "(one.zip is gone.)")]
+    run = await shown(paper, answer("Here.", files=(ONE,), shown=("1", "2")))
+    assert run.paper.shown() == ["Here.", "<one.zip>"]
+
+
+async def test_each_file_shown_is_reported_before_the_next_is_begun():
+    paper = Pinboard()
+    paper.trouble["two.zip"] = [Flooded(30)]
+    run = Running(paper)
+    async with run:
+        run.port.give(answer("Here.", files=(ONE, TWO)))
+        await until(lambda: any(call == "send_file" for call, _, _ in paper.calls[2:]))
+        run.stop()
+    assert run.port.reports[-1].platform_ids == ("1", "2")
+    assert not run.port.finals()
+
+
+TROUBLE = st.lists(
+    st.sampled_from([Flooded(0), Unreachable("lost"), Refused("no"), MessageGone("?")]), max_size=3
+)
+
+
+@given(TROUBLE, TROUBLE, st.booleans())
+@settings(max_examples=60, deadline=None)
+async def test_whatever_goes_wrong_each_file_is_there_once_in_order_or_told_of(one, two, taken):
+    paper = Pinboard()
+    paper.trouble |= {"one.zip": one, "two.zip": two}
+    paper.pages["1"] = {"0": "old"} if taken else {}
+    more = {"replaces": "0"} if taken else {}
+    run = await shown(paper, answer("Here.", files=(ONE, TWO), **more))
+    texts = run.paper.shown()
+    pinned = [text for text in texts if text.startswith("<")]
+    said = "".join(text for text in texts if not text.startswith("<"))
+    assert said.startswith("Here.")
+    assert texts[len(texts) - len(pinned) :] == pinned
+    assert pinned == sorted(set(pinned))
+    for file in (ONE, TWO):
+        assert (f"<{file.name}>" in pinned) != (f"({file.name} could not be sent" in said)
+
+
+async def test_a_file_is_looked_at_before_it_is_sent(tmp_path):
+    path = tmp_path / "exports" / "big.zip"
+    path.parent.mkdir()
+    path.write_bytes(b"x" * (MOST + 1))
+    with pytest.raises(FileRefused, match=r"It lies in tapebot's home folder, as exports/big\.zip"):
+        await check(OutFile("big.zip", path), MOST)
+    await check(OutFile("big.zip", path), MOST + 1)
+    path.unlink()
+    with pytest.raises(FileRefused, match="not there any more"):
+        await check(OutFile("big.zip", path), MOST)

@@ -1,0 +1,91 @@
+"""Files that the bot shows in Telegram: as documents, within what Telegram takes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bot.bus import Address, OutFile
+from bot.testing.telegram_server import TelegramServer
+from channels.delivery.screen import FileRefused, Flooded, Outgoing, Refused, Unreachable
+from channels.telegram.api import MOST_UPLOAD, Api
+from channels.telegram.recent import Recent
+from channels.telegram.screen import TelegramScreen
+
+ADA = Address("telegram", "7")
+
+
+@pytest.fixture
+async def telegram():
+    async with TelegramServer() as server:
+        server.private(server.user(7, "Ada"))
+        yield server
+
+
+@pytest.fixture
+async def screen(telegram):
+    api = Api(telegram.token, telegram.url)
+    yield TelegramScreen(api, Recent())
+    await api.aclose()
+
+
+@pytest.fixture
+def zipped(tmp_path) -> Outgoing[OutFile]:
+    (tmp_path / "exports").mkdir()
+    path = tmp_path / "exports" / "on-disk.zip"
+    path.write_bytes(b"PK" + bytes(range(256)) * 4_000)
+    return Outgoing(ADA, OutFile("memory-7.zip", path), "a1/1")
+
+
+def grown(out: Outgoing[OutFile], size: int) -> Path:
+    """Make the file so large; a hole takes no room on the disk."""
+    with out.piece.path.open("r+b") as file:
+        file.truncate(size)
+    return out.piece.path
+
+
+async def test_a_file_is_a_document_with_its_name_and_all_its_bytes(telegram, screen, zipped):
+    sent = await screen.send_file(zipped)
+    assert telegram.files(7) == {"memory-7.zip": zipped.piece.path.read_bytes()}
+    [shown] = telegram.books.messages(7)
+    assert (str(shown.id), shown.kind, shown.text) == (sent, "document", "")
+
+
+async def test_a_file_goes_to_its_topic_and_to_the_group_that_moved(telegram, screen, zipped):
+    forum = telegram.group(-1002, "Forum", forum=True)
+    topic = telegram.topic(forum, "Roses", 7)
+    await screen.send_file(replace(zipped, address=Address("telegram", "-1002", str(topic))))
+    assert telegram.books.messages(-1002)[0].topic == topic
+    telegram.group(-55, "Old", basic=True)
+    telegram.migrate(-55, -1003)
+    await screen.send_file(replace(zipped, address=Address("telegram", "-55")))
+    assert telegram.files(-1003)
+
+
+async def test_a_file_of_more_than_50_mb_is_not_tried_and_its_place_is_told(
+    telegram, screen, zipped
+):
+    grown(zipped, MOST_UPLOAD + 1)
+    with pytest.raises(FileRefused, match=r"no more than 50 MB.*as exports/on-disk\.zip"):
+        await screen.send_file(zipped)
+    assert not telegram.books.called("sendDocument")
+
+
+async def test_a_server_that_takes_less_refuses_it_and_what_waits_is_waited_for(
+    telegram, screen, zipped
+):
+    telegram.faults.refuse(413, "Request Entity Too Large", method="sendDocument")
+    with pytest.raises(Refused, match="Too Large"):
+        await screen.send_file(zipped)
+    telegram.faults.flood_once(7, retry_after=3)
+    with pytest.raises(Flooded) as flood:
+        await screen.send_file(zipped)
+    assert flood.value.seconds == 3
+    telegram.faults.hang_up(method="sendDocument", times=1)
+    with pytest.raises(Unreachable):
+        await screen.send_file(zipped)
+    assert not telegram.files(7)
+    await screen.send_file(zipped)
+    assert len(telegram.files(7)) == 1
