@@ -1,0 +1,1 @@
+"""What stands between a claim and long-term memory."""

@@ -1,0 +1,280 @@
+"""Does what a person said really carry a claim? Pure.
+
+Rule 1: each number, date and name of the claim is in what was said, and so is each denial.
+Rule 2: what only asks, supposes, jokes or repeats somebody else's words carries nothing.
+Rule 3: what is said of one person carries nothing about another.
+Rule 4: a claim speaks of nothing that was not spoken of; between two languages, something is shared.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from datetime import date
+
+from bot.memory.gate.claim import USER, Claim, take_apart
+from bot.memory.gate.clauses import clauses, repeats, sentences, supposes, takes_back
+from bot.memory.gate.dates import Day, fits, told_days
+from bot.memory.gate.lexicon import (
+    CASELESS,
+    STOP,
+    UNSPACED,
+    Terms,
+    content,
+    fold,
+    pairs,
+    plain,
+    words,
+)
+from bot.memory.gate.naming import Names
+from bot.memory.gate.numerals import with_digits
+from bot.memory.gate.opposites import opposite, other_person
+from bot.memory.gate.quantities import quantities
+from bot.memory.gate.speech import Clause
+from bot.memory.gate.unsaid import unsaid
+
+MAX_CLAIM = 2_000
+"""A longer claim, in characters, is carried by nothing."""
+MAX_SAID = 20_000
+"""What was said is read so far, in characters."""
+
+_DAYS = re.compile(r"\d{4}-\d\d-\d\d|\d{1,4}[年月日]")
+_OWN_WORDS = re.compile(r'The user said: "(.*)"', re.DOTALL)
+_COMMON_ONLY = 2
+
+
+def holding(quote: str, text: str) -> str | None:
+    """Return the whole sentences of a message in which a quote occurs.
+
+    Letters' case, white space, typographic signs, and punctuation around the quote do not count. A
+    short sentence that takes back what was quoted ("Just kidding!") is returned with it.
+
+    Args:
+        quote: What is said to stand in the text.
+        text: One message.
+
+    Returns:
+        The sentences as written, or None where the quote does not occur or says nothing.
+    """
+    wanted = _flat(quote[:MAX_SAID]).strip(" .,;:!?\"'-()[]…。！？、，").strip()
+    letters = [sign for sign in wanted if sign.isalnum()]
+    alone = words(wanted)
+    if len(letters) < _COMMON_ONLY or not any(sign.isalpha() for sign in letters):
+        return None
+    if len(alone) == 1 and alone[0] in STOP:
+        return None
+    parts = sentences(text[:MAX_SAID])
+    flat = [_flat(part) for part in parts]
+    whole = " ".join(flat)
+    hits = _occurrences(wanted, whole)
+    found: list[str] = []
+    at = 0
+    for number, part in enumerate(flat):
+        end = at + len(part)
+        if any(start < end and stop > at for start, stop in hits):
+            found.append(parts[number])
+            if number + 1 < len(parts) and takes_back(parts[number + 1]):
+                found.append(parts[number + 1])
+        at = end + 1
+    return " ".join(dict.fromkeys(found)) or None
+
+
+def _flat(text: str) -> str:
+    return " ".join(plain(text).casefold().split())
+
+
+def _occurrences(wanted: str, whole: str) -> list[tuple[int, int]]:
+    """Return where a quote stands as whole words; at most a hundred places."""
+    hits: list[tuple[int, int]] = []
+    at = whole.find(wanted)
+    while at >= 0 and len(hits) < 100:
+        end = at + len(wanted)
+        if not (_splits(whole, at) or _splits(whole, end)):
+            hits.append((at, end))
+        at = whole.find(wanted, at + max(1, len(wanted) // 2))
+    return hits
+
+
+def _splits(whole: str, at: int) -> bool:
+    """Tell whether a place is within a word."""
+    around = whole[at - 1 : at + 1] if at else ""
+    return len(around) == 2 and around.isalnum() and not UNSPACED.search(around)
+
+
+def unsupported(
+    claim: str, said: str, *, when: date | None = None, names: Collection[str] = ()
+) -> str | None:
+    """Return why what was said does not carry a claim, in plain words; None where it does.
+
+    Args:
+        claim: A sentence for memory, in the person's language or in English.
+        said: The sentences that are its evidence, as the person wrote them.
+        when: The day on which they were said, for "tomorrow" and the like.
+        names: How the speaker is called; a claim about them speaks of the user.
+    """
+    said = said[:MAX_SAID]
+    if len(claim) > MAX_CLAIM:
+        return "it is too long to be checked"
+    if not words(fold(said)) or not words(fold(claim)):
+        return "nothing is said in it"
+    wanted = take_apart(claim, when, frozenset(names))
+    if (own := _OWN_WORDS.fullmatch(wanted.text)) and _flat(own[1]) == _flat(said):
+        return None
+    missing = _missing(wanted, said, when)
+    if missing:
+        return missing
+    spoken = clauses(said)
+    stated = tuple(clause for clause in spoken if _states(clause, wanted))
+    return (
+        _not_stated(wanted, spoken, stated, when)
+        or other_person(wanted, stated)
+        or opposite(wanted, stated)
+        or unsaid(wanted, said, stated)
+    )
+
+
+def _missing(claim: Claim, said: str, when: date | None) -> str | None:
+    """Return which name, number or date of a claim was not said."""
+    known = Names(said)
+    for name in claim.names:
+        if name not in known:
+            return f"the name {name[:60]} is not in it"
+    return _missing_number(claim, said, when) or _missing_signs(claim, said)
+
+
+def _missing_number(claim: Claim, said: str, when: date | None) -> str | None:
+    wanted = quantities(claim.text, claim.low, demanded=True)
+    if not wanted.numbers and not wanted.days:
+        return None
+    low = fold(said)
+    there = quantities(said, low, demanded=False)
+    told = [*there.days, *(told_days(low, when) if when else ())]
+    whole = [
+        run
+        for run in wanted.joined
+        if any(run.lstrip("0") in one or one.lstrip("0") in run for one in there.joined)
+    ]
+    readings = there.readings
+    for day in wanted.days:
+        if not fits(day, told, when) and not (
+            day.month is None and day.year and str(day.year) in readings
+        ):
+            return f"the date {day.shown.strip()[:60]} is not in it"
+    for shown, means in wanted.numbers:
+        digits = re.sub(r"\D", "", shown)
+        years = (
+            [Day(int(shown))] if shown.isdecimal() and len(shown) == 4 and shown != "0000" else []
+        )
+        if means & readings or any(digits and digits in run for run in whole):
+            continue
+        if not any(day.year == year.year for year in years for day in told):
+            return f"the number {shown.strip()[:60]} is not in it"
+    return None
+
+
+def _missing_signs(claim: Claim, said: str) -> str | None:
+    """Compare by pairs of characters where a script has no capitals to know names by."""
+    bare = _DAYS.sub(" ", with_digits(USER.sub(" ", claim.low)))
+    if not CASELESS.search(bare):
+        return None
+    low = with_digits(fold(said))
+    if UNSPACED.search(bare):
+        wanted = pairs(re.sub(r"[はがをにのでとも的了是在住在]", " ", bare)) or pairs(bare)
+        there = pairs(low) | {low[at : at + 2] for at in range(len(low) - 1)} | set(low)
+        shared = len(wanted & there)
+    else:
+        wanted = set(content(bare))
+        there = {w[at : at + 3] for w in words(low) for at in range(max(1, len(w) - 2))}
+        shared = sum(
+            any(w[at : at + 3] in there for at in range(max(1, len(w) - 2))) for w in wanted
+        )
+    return None if shared * 2 >= len(wanted) else "it speaks of something else"
+
+
+def _states(clause: Clause, claim: Claim) -> bool:
+    """Tell whether a clause states something, as far as this claim goes."""
+    if clause.why == "supposes":
+        return supposes(claim.text)
+    if clause.why == "reports":
+        said_of = Terms([*claim.terms, *claim.kin])
+        if UNSPACED.search(claim.low) and any(one and one in claim.low for one in clause.teller):
+            return True
+        return any(one in said_of for one in clause.teller) or (
+            not clause.teller and repeats(claim.text)
+        )
+    return not clause.why
+
+
+_WHY = {
+    "asks": "it only asks",
+    "supposes": "it only supposes it",
+    "reports": "it repeats somebody else's words",
+    "jokes": "it is plainly a joke",
+}
+
+
+def _not_stated(
+    claim: Claim, spoken: tuple[Clause, ...], stated: tuple[Clause, ...], when: date | None
+) -> str | None:
+    """Return why the part of what was said that holds the claim states nothing."""
+    rest = [clause for clause in spoken if clause not in stated]
+    if not rest:
+        return None
+    if not stated:
+        return _WHY[rest[0].why]
+    kept = ", ".join(clause.text for clause in stated)
+    here, there = Terms(content(fold(kept))), Terms(content(fold(", ".join(c.text for c in rest))))
+    lost = [one for one in claim.terms if one in there and one not in here]
+    if lost or _missing(claim, kept, when):
+        guilty = next(
+            (c for c in rest if any(one in Terms(content(fold(c.text))) for one in lost)), rest[0]
+        )
+        return _WHY[guilty.why]
+    if not any(one in here for one in claim.terms) and not spoken[0].who and spoken[0].why:
+        return _WHY[spoken[0].why]
+    return None
+
+
+def overlap(claim: str, said: str) -> float:
+    """Return the share, 0 to 1, of a claim's content words that were said; 0 where it has none."""
+    low = USER.sub(" ", fold(claim[:MAX_CLAIM]))
+    wanted = list(dict.fromkeys(content(low)))
+    if not wanted:
+        return 0.0
+    low = fold(said[:MAX_SAID])
+    there = Terms(content(low))
+    known = Names(said[:MAX_SAID])
+    signs = pairs(low)
+    return sum(one in there or one in signs or one in known for one in wanted) / len(wanted)
+
+
+def best_support(
+    claim: str, text: str, *, when: date | None = None, names: Collection[str] = ()
+) -> str | None:
+    """Return the sentences of a message that carry a claim best, or None where none do.
+
+    Args:
+        claim: A sentence for memory.
+        text: One message.
+        when: The day on which it was said.
+        names: How the speaker is called.
+    """
+    parts = sentences(text[:MAX_SAID])
+    best: tuple[float, int, str] | None = None
+    bare = take_apart(claim, when, frozenset(names)).text if len(claim) <= MAX_CLAIM else claim
+    for many in (1, 2, 3):
+        for at in range(len(parts) - many + 1):
+            said = " ".join(parts[at : at + many])
+            share = overlap(bare, said)
+            if share < _LEAST or (best is not None and share <= best[0]):
+                continue
+            after = parts[at + many] if at + many < len(parts) else ""
+            whole = f"{said} {after}" if after and takes_back(after) else said
+            if unsupported(claim, whole, when=when, names=names) is None:
+                best = (share, many, said)
+        if best is not None:
+            break
+    return best[2] if best else None
+
+
+_LEAST = 0.3

@@ -1,0 +1,261 @@
+"""What a person says, clause by clause: stated or not, of whom, and what of it is denied. Pure.
+
+Rule 1: a clause that asks, supposes, repeats somebody else's words or jokes states nothing.
+Rule 2: a clause speaks of the person, of somebody else, or of whom the clause before spoke.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from bot.memory.gate.denials import denied as denied_in
+from bot.memory.gate.lexicon import (
+    KIN,
+    KIN_UNSPACED,
+    LEFT,
+    MONTHS,
+    MY,
+    STOP,
+    STOPPED,
+    UNSPACED,
+    fold,
+    plain,
+    term,
+    words,
+)
+from bot.memory.gate.speech import (
+    ABBREVIATED,
+    ACCORDING,
+    ASKS_BARE,
+    ASKS_FIRST,
+    CUT,
+    ENDING,
+    IF,
+    IFISH_CLAIM,
+    JOKES,
+    KNOWS,
+    KONJUNKTIV,
+    NO_JOKE,
+    OWN_REPORT,
+    QUESTION_UNSPACED,
+    QUOTED,
+    REASON,
+    REPORTS,
+    REPORTS_UNSPACED,
+    SAFE_START,
+    SPEAKER,
+    SUPPOSES,
+    TAG,
+    TAKES_BACK,
+    THIRD_TELLER,
+    WISHES,
+    Clause,
+)
+from bot.memory.gate.subjects import is_me, subject_of
+
+
+def sentences(text: str) -> list[str]:
+    """Return the sentences of a text, as written, in order."""
+    found: list[str] = []
+    start = 0
+    for hit in ENDING.finditer(text):
+        if _goes_on(text, start, hit):
+            continue
+        found.append(text[start : hit.end()])
+        start = hit.end()
+    found.append(text[start:])
+    return [one.strip() for one in found if one.strip()]
+
+
+def _goes_on(text: str, start: int, hit: re.Match[str]) -> bool:
+    """Tell whether a full stop belongs to an abbreviation or an ordinal number."""
+    if not hit.group().startswith(".") or len(hit.group()) > 1:
+        return False
+    before = text[max(start, hit.start() - 8) : hit.start() + 1]
+    following = re.match(r"\s*([^\W\d_]+)", text[hit.end() : hit.end() + 30])
+    if following is None or not ABBREVIATED.search(before):
+        return False
+    if not before[-2:-1].isdigit():
+        return before[-3:-2] != " " or before[-2:-1] not in "Ii"
+    return fold(following[1]) in MONTHS or following[1][0].islower()
+
+
+@lru_cache(maxsize=512)
+def clauses(said: str) -> tuple[Clause, ...]:
+    """Return the clauses of what was said, in order."""
+    found: list[Clause] = []
+    last: frozenset[str] = frozenset()
+    joking = _is_joke(fold(said))
+    for one in sentences(said):
+        for clause in _of_sentence(one, last):
+            found.append(_jokes(clause) if joking else clause)
+            last = clause.subject or _mentioned(fold(clause.text)) or last
+    return tuple(found)
+
+
+def _is_joke(low: str) -> bool:
+    return bool(JOKES.search(NO_JOKE.sub(" ", low)))
+
+
+def takes_back(sentence: str) -> bool:
+    """Tell whether a short sentence takes back what was said before it."""
+    low = fold(sentence)
+    return len(low) < 80 and (_is_joke(low) or bool(TAKES_BACK.search(low)))
+
+
+def _jokes(clause: Clause) -> Clause:
+    return Clause(
+        clause.text, "jokes", clause.teller, clause.who, clause.subject, clause.denied,
+        clause.held, clause.negated, clause.ended, clause.loose,
+    )  # fmt: skip
+
+
+def _of_sentence(sentence: str, last: frozenset[str]) -> list[Clause]:
+    text = " ".join(plain(sentence).split(" ")).strip()
+    asks = text.rstrip("\"')» 」").endswith(("?", "؟"))
+    low = fold(text)
+    knows = KNOWS.search(low[:80]) if len(low) == len(text) else None
+    if knows and (knows.start() == 0 or low[knows.start() - 1] in " ,¿"):
+        text, asks = text[knows.end() :], False
+        text = re.sub(r"[?？吗\s]+$", "", text)
+    text = QUOTED.sub(_marked, text)
+    parts = [part.strip() for part in CUT.split(text) if part and part.strip(" .!?…")]
+    asking = [
+        _begins_as_question(fold(part), marked=asks, first=not at) for at, part in enumerate(parts)
+    ]
+    whole = (
+        asks and (not any(asking) or bool(TAG.fullmatch(fold(parts[-1]).strip(" ?.!¿"))))
+        if parts
+        else asks
+    )
+    found: list[Clause] = []
+    foreign = bool(SPEAKER.match(text))
+    told: frozenset[str] | None = None
+    dreams = False
+    for at, part in enumerate(parts):
+        shown = fold(part.removeprefix(_QUOTE))
+        dreams = dreams or bool(SUPPOSES.search(shown))
+        if told is None:
+            told = _teller(shown)
+        why = (
+            "reports"
+            if told is not None
+            else "supposes"
+            if dreams or _is_supposed(part, shown)
+            else ""
+        )
+        if part.startswith(_QUOTE) or foreign:
+            why = "reports"
+        if whole or asking[at] or (asks and not _stands(shown)):
+            why = "asks"
+        following = fold(parts[at + 1]) if at + 1 < len(parts) else ""
+        before = found[-1] if found else None
+        who, subject = subject_of(part, shown, before, last)
+        denied, held, negated = denied_in(part, shown, following, before)
+        clause = Clause(
+            part, why, told or frozenset(), who, subject, denied, held, negated,
+            bool(STOPPED.search(shown)), bool(LEFT.search(shown)),
+        )  # fmt: skip
+        last = clause.subject or _mentioned(shown) or last
+        found.append(clause)
+    return found
+
+
+_QUOTE = "\x01"
+
+
+def _marked(hit: re.Match[str]) -> str:
+    """Mark each part of quoted words that speak in the first person: they are somebody's."""
+    first = words(fold(hit[1]))[:1]
+    if not first or not (is_me(first[0]) or first[0] in MY):
+        return hit.group()
+    return "; " + _QUOTE + re.sub(r"([,;:])", rf"\1 {_QUOTE}", hit[1]) + " ;"
+
+
+def _mentioned(low: str) -> frozenset[str]:
+    if UNSPACED.search(low):
+        return _kin_in(low)
+    return frozenset(
+        KIN[word.removesuffix("'s")] for word in words(low) if word.removesuffix("'s") in KIN
+    )
+
+
+def _begins_as_question(low: str, *, marked: bool, first: bool) -> bool:
+    """Tell whether a clause is a question by its form; without a question mark only the first can be."""
+    low = low.strip(" ¿\"'-")
+    pattern = ASKS_FIRST if marked else ASKS_BARE
+    return ((marked or first) and bool(pattern.match(low))) or bool(
+        QUESTION_UNSPACED.search(low.rstrip("?。 !"))
+    )
+
+
+def _stands(low: str) -> bool:
+    """Tell whether a clause of a question states something of its own."""
+    reason = REASON.match(low)
+    return bool(SAFE_START.match(low[reason.end() :].lstrip() if reason else low))
+
+
+def _is_supposed(part: str, low: str) -> bool:
+    starts = re.sub(
+        r"^(?:and|but|und|aber|so|even|only|selbst|auch|even|и|y|e|et|mais|pero|ma|mas) ", "", low
+    )
+    return bool(IF.match(starts) or WISHES.search(low) or KONJUNKTIV.search(plain(part).casefold()))
+
+
+def _teller(low: str) -> frozenset[str] | None:
+    """Return the terms of whose words a clause repeats; None where they are the person's own."""
+    if UNSPACED.search(low):
+        hit = REPORTS_UNSPACED.search(low)
+        if hit and not OWN_REPORT.search(low):
+            return _kin_in(low[: hit.start()]) | frozenset({low[: hit.start()][:20]})
+        return None
+    according = ACCORDING.search(low)
+    if according:
+        near = [*words(low[: according.start()])[-2:], *words(low[according.end() :])[:2]]
+        return frozenset(term(word) for word in near if word not in STOP)
+    hit = REPORTS.search(low)
+    if hit is None:
+        return None
+    before = words(low[: hit.start()])
+    near = before[-4:]
+    mine = {
+        "i",
+        "we",
+        "ich",
+        "wir",
+        "je",
+        "j",
+        "я",
+        "мы",
+        "eu",
+        "yo",
+        "io",
+        "i've",
+        "ho",
+        "he",
+        "i'd",
+    } - {"he"}
+    if any(word in mine or word.startswith("j'") for word in near) or not before:
+        return (
+            None
+            if any(w in mine or w.startswith("j'") for w in near) or not THIRD_TELLER.match(low)
+            else frozenset()
+        )
+    if near[-1] in ("to", "zu", "not", "the", "a"):
+        return None
+    return frozenset(term(word) for word in before if word not in STOP)
+
+
+def _kin_in(low: str) -> frozenset[str]:
+    return frozenset(KIN[form] for form in KIN_UNSPACED if form in low)
+
+
+def supposes(claim: str) -> bool:
+    """Tell whether a claim itself says that it is a wish, a plan or a condition."""
+    return bool(IFISH_CLAIM.search(fold(claim)))
+
+
+def repeats(claim: str) -> bool:
+    """Tell whether a claim itself says that it is what somebody said."""
+    return bool(REPORTS.search(fold(claim)) or ACCORDING.search(fold(claim)))

@@ -1,0 +1,234 @@
+"""Dates that are told by the day of telling, and whether a date is one of those told. Pure.
+
+Rule 1: "tomorrow" and "vor drei Tagen" are dates where the day of telling is known.
+Rule 2: a date fits one that was told if it is not more exact than that.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+
+from bot.memory.gate.lexicon import (
+    UNSPACED,
+    WEEKDAYS,
+    words,
+)
+from bot.memory.gate.numerals import with_digits
+
+_UNITS = {
+    unit: kind
+    for kind, forms in {
+        "day": "day days tag tage tagen jour jours dia dias giorno giorni день дня дней 天",
+        "week": "week weeks woche wochen semaine semaines semana semanas settimana settimane неделя недели неделю неделе недель",
+        "month": "month months monat monate monaten mois mes meses mese mesi месяц месяца месяцев месяце",
+        "year": "year years jahr jahre jahren an ans annee annees ano anos anno anni год года лет году",
+        "summer": "summer winter spring autumn sommer herbst ete hiver verano invierno estate inverno verao",
+        "weekend": "weekend wochenende week-end fim fin",
+    }.items()
+    for unit in forms.split()
+}
+_AGO = frozenset("ago vor hace fa ha назад since for seit depuis desde da уже earlier".split())
+_AHEAD = frozenset("in dans en dentro tra fra em daqui через time".split())
+_NEXT = (
+    "next",
+    "nachst",
+    "prochain",
+    "proxim",
+    "prossim",
+    "следующ",
+    "viene",
+    "vem",
+    "coming",
+    "kommend",
+)
+_LAST = (
+    "last",
+    "letzt",
+    "dernier",
+    "pasad",
+    "scors",
+    "passad",
+    "ultim",
+    "прошл",
+    "vergangen",
+    "past",
+)
+_THIS = (
+    "this",
+    "dies",
+    "cett",
+    "quest",
+    "этот",
+    "этом",
+    "эту",
+    "этой",
+    "esta",
+    "este",
+    "current",
+    "heuer",
+)
+_SEASON = (
+    (("today", "tonight", "heute", "aujourd'hui", "ce soir", "hoy", "esta noche", "oggi", "stasera", "hoje",
+      "сегодня", "今天", "今日", "今晚", "오늘", "this morning", "this evening", "this afternoon"), 0),
+    (("tomorrow", "morgen", "demain", "manana", "domani", "amanha", "завтра", "明天", "明日", "내일"), 1),
+    (("day after tomorrow", "ubermorgen", "apres-demain", "pasado manana", "dopodomani",
+      "depois de amanha", "послезавтра", "后天", "後天", "明後日"), 2),
+    (("yesterday", "last night", "gestern", "hier", "ayer", "anoche", "ieri", "ontem", "вчера", "昨天", "昨日", "어제"), -1),
+    (("day before yesterday", "vorgestern", "avant-hier", "anteayer", "antier", "l'altro ieri",
+      "anteontem", "позавчера", "前天", "一昨日"), -2),
+)  # fmt: skip
+_NEAR = tuple(
+    (
+        re.compile(
+            "|".join(w if UNSPACED.search(w) else rf"(?<!\w){re.escape(w)}(?!\w)" for w in forms)
+        ),
+        days,
+    )
+    for forms, days in _SEASON
+)
+_SPANS_UNSPACED = (
+    ("下周|下週|下星期|来週", "week", 1), ("上周|上週|上星期|先週", "week", -1), ("这周|本周|今週", "week", 0),
+    ("下个月|下個月|来月", "month", 1), ("上个月|上個月|先月", "month", -1), ("这个月|今月", "month", 0),
+    ("明年|来年", "year", 1), ("去年", "year", -1), ("今年", "year", 0), ("前年", "year", -2),
+)  # fmt: skip
+_COUNTED_UNSPACED = re.compile(r"(\d{1,4})(天|日|周|週間|个月|ヶ月|か月|年)(?:以?(前)|之?(后|後))")
+_CJK_UNITS = {
+    "天": "day",
+    "日": "day",
+    "周": "week",
+    "週間": "week",
+    "个月": "month",
+    "ヶ月": "month",
+    "か月": "month",
+    "年": "year",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """A date as far as it is told.
+
+    Attributes:
+        year: Four digits; None where it is not told.
+        month: 1 to 12; None where it is not told.
+        day: 1 to 31; None where it is not told.
+        weekday: 0 for Monday; None where it is not told.
+        shown: How the text writes it.
+    """
+
+    year: int | None = None
+    month: int | None = None
+    day: int | None = None
+    weekday: int | None = None
+    shown: str = field(default="", compare=False)
+
+
+def _months_on(day: date, months: int) -> tuple[int, int]:
+    at = day.year * 12 + day.month - 1 + months
+    return at // 12, at % 12 + 1
+
+
+def _shift(when: date, unit: str, count: int) -> list[Day]:
+    if abs(count) > 3000:
+        return []
+    if unit in ("day", "week"):
+        start = when + timedelta(days=count * (7 if unit == "week" else 1))
+        monday = start - timedelta(days=start.weekday())
+        told = [start] if unit == "day" else [start, monday, monday + timedelta(days=6)]
+        return [_full(day) for day in told]
+    if unit == "weekend":
+        saturday = when + timedelta(days=(5 - when.weekday()) % 7 + 7 * count)
+        return [_full(saturday + timedelta(days=shift)) for shift in (-7, -6, 0, 1)]
+    if unit == "month":
+        year, month = _months_on(when, count)
+        return [Day(year, month)]
+    years = {when.year + count} | ({when.year} if unit == "summer" else set())
+    return [Day(year) for year in years if 0 < year < 10_000]
+
+
+def _full(day: date) -> Day:
+    return Day(day.year, day.month, day.day, day.weekday())
+
+
+_EARLIEST, _LATEST = 100, 9_000  # years; nothing that is told leads out of the calendar
+
+
+def told_days(text: str, when: date) -> list[Day]:
+    """Return the dates that a folded text tells by the day on which it was said."""
+    if not _EARLIEST < when.year < _LATEST:
+        return []
+    plain = with_digits(text.replace("il y a ", "vor "))
+    days = [_full(when + timedelta(days=days)) for pattern, days in _NEAR if pattern.search(plain)]
+    for pattern, unit, count in _SPANS_UNSPACED:
+        if re.search(pattern, text):
+            days += _shift(when, unit, count)
+    for hit in _COUNTED_UNSPACED.finditer(plain):
+        days += _shift(when, _CJK_UNITS[hit[2]], -int(hit[1]) if hit[3] else int(hit[1]))
+    all_words = words(plain)
+    for at, word in enumerate(all_words):
+        kind = _UNITS.get(word)
+        if kind:
+            days += _told_by(all_words[max(0, at - 4) : at], all_words[at + 1 : at + 3], kind, when)
+        elif word in WEEKDAYS:
+            ahead = (WEEKDAYS[word] - when.weekday()) % 7
+            days += [_full(when + timedelta(days=ahead + weeks)) for weeks in (-7, 0, 7)]
+    for name, weekday in WEEKDAYS.items():
+        if UNSPACED.search(name) and len(name) > 1 and name in text:
+            ahead = (weekday - when.weekday()) % 7
+            days += [_full(when + timedelta(days=ahead + weeks)) for weeks in (-7, 0, 7)]
+    return days
+
+
+def _told_by(before: list[str], after: list[str], unit: str, when: date) -> list[Day]:
+    near = [*before[-2:], *after]
+    days: list[Day] = []
+    for starts, count in ((_NEXT, 1), (_LAST, -1), (_THIS, 0)):
+        if any(word.startswith(starts) for word in near):
+            days += _shift(when, unit, count)
+    number = next((int(w) for w in reversed(before[-2:]) if w.isdecimal() and len(w) < 5), None)
+    if (
+        number is None
+        and before
+        and before[-1] in ("a", "an", "einem", "einer", "un", "une", "una", "um", "uma")
+    ):
+        number = 1
+    if number is None and ("назад" in after or "через" in before[-1:]):
+        number = 1
+    if number is not None:
+        around = set(before) | set(after)
+        days += _shift(when, unit, -number) if around & _AGO else []
+        days += _shift(when, unit, number) if around & _AHEAD else []
+    return days
+
+
+def fits(wanted: Day, told: list[Day], when: date | None) -> bool:
+    """Tell whether a date of a claim is one of those that were told, and no more exact."""
+    return any(_fits(wanted, day, when) for day in told)
+
+
+def _fits(wanted: Day, told: Day, when: date | None) -> bool:
+    if wanted.weekday is not None:
+        return wanted.weekday == told.weekday or wanted.weekday == _weekday(told)
+    if wanted.month is not None and wanted.month != told.month:
+        return False
+    if wanted.day is not None and wanted.day != told.day:
+        return False
+    if wanted.year is None or wanted.year == told.year:
+        return wanted != Day()
+    return (
+        told.year is None
+        and when is not None
+        and abs(wanted.year - when.year) <= 1
+        and (wanted.month is not None)
+    )
+
+
+def _weekday(day: Day) -> int | None:
+    if day.year and day.month and day.day:
+        try:
+            return date(day.year, day.month, day.day).weekday()
+        except ValueError:
+            return None
+    return None

@@ -1,0 +1,419 @@
+"""Decides on a batch of proposals for one scope, fact by fact. Pure.
+
+Rule 1: signals are computed here from provenance: the weakest evidence, what is believed, the scope.
+Rule 2: a newer statement of the same source ends the older one; another source's waits for a person.
+Rule 3: what a person took away does not come back from words that are older than that.
+Rule 4: a batch that would end much at once is refused as a whole, unless a person asked for it.
+Rule 5: words that give orders, and are not the person's own, wait for a person whatever they rest on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from bot.clock import iso
+from bot.errors import MemoryRefused
+from bot.llm.offline.lines import parse
+from bot.llm.offline.subjects import subject_of
+from bot.memory.facts.fact import (
+    LONGEST_SUBJECT,
+    LONGEST_TEXT,
+    TRUST,
+    Evidence,
+    Fact,
+    Status,
+    joined,
+    weakest,
+)
+from bot.memory.facts.fold import FactFold
+from bot.memory.facts.proposals import Batch, Decided, Outcome, Proposal, Verdict
+from bot.memory.gate.likeness import contradicts, folded, same
+from bot.memory.gate.policy import Conflict, Radius, WriteGate, WriteRequest, WriteSignals
+from bot.memory.gate.secrets import looks_secret
+from bot.memory.guards import says_nothing
+from bot.memory.words import words_of
+
+MOST_FACTS = 2_000
+"""Facts that one scope believes at a time."""
+
+_FEW = 3
+_ASKED, _LEARNED, _ACCEPTED, _STRENGTHENED = 0.95, 0.8, 0.9, 0.05
+_KEPT_WORDS = 0.3
+
+
+class Deciding:
+    """Decides on one batch; sees what each proposal did to those behind it.
+
+    Args:
+        fold: The scope's facts.
+        batch: What is proposed.
+        now: The current time.
+        entry: Id of the entry that will record it.
+        radius: What is at stake in this scope.
+    """
+
+    def __init__(
+        self, fold: FactFold, batch: Batch, *, now: datetime, entry: int, radius: Radius
+    ) -> None:
+        self._facts = dict(fold.facts)
+        self._next = fold.next_id
+        self._before = len(fold.active())
+        self._batch = batch
+        self._now = now
+        self._stamp = iso(now)
+        self._entry = entry
+        self._radius = radius
+        self._gate = WriteGate()
+        self._ended = 0
+        self._said_again: set[int] = set()
+
+    def outcome(self) -> Outcome:
+        """Return the decisions.
+
+        Raises:
+            MemoryRefused: It would end too much at once.
+        """
+        decided: list[Decided] = []
+        for one in self._batch.proposals:
+            decided.append(self._decide(one))
+            decided += self._others(decided[-1])
+        if self._batch.author in ("consolidation", "assistant") and (
+            self._ended > _FEW and self._ended * 3 > self._before
+        ):
+            raise MemoryRefused(
+                f"this would end {self._ended} of {self._before} facts at once: keep them, and end "
+                "only what the user's own words end"
+            )
+        return Outcome(tuple(decided), self._entry)
+
+    def _decide(self, proposal: Proposal) -> Decided:
+        if proposal.op in ("add", "supersede"):
+            return self._added(proposal)
+        target = self._facts.get(proposal.fact or 0)
+        if target is None or not target.text:
+            return Decided(proposal, "refused", f"there is no fact {proposal.fact}")
+        if proposal.op == "restate":
+            return self._restated(proposal, target)
+        if proposal.op == "strengthen":
+            return self._strengthened(proposal, target)
+        if proposal.op == "retire":
+            return self._retired(proposal, target)
+        if proposal.op in ("weaken", "reopen"):
+            return self._taken_back(proposal, target)
+        if target.status != "pending":
+            return Decided(proposal, "refused", f"fact {target.id} is not pending")
+        if proposal.op == "drop":
+            return self._changed(proposal, replace(target, status="dropped"), "dropped by a person")
+        return self._accepted(proposal, target)
+
+    # What is new.
+
+    def _added(self, proposal: Proposal) -> Decided:
+        text = " ".join(proposal.text.split()).lstrip("-*•#> ")
+        if (why := self._unfit(proposal, text)) is not None:
+            return Decided(proposal, "refused", why, signals={"source_quality": 0.0})
+        twin = self._twin(text)
+        if twin is not None and self._rewords(proposal, twin, text):
+            twin = None
+        if twin is not None and twin.status == "active":
+            return self._strengthened(proposal, twin)
+        if (gone := self._taken_away(text, proposal.evidence)) is not None:
+            return Decided(proposal, "refused", f"fact {gone.id} said so and was ended since")
+        if twin is not None and proposal.suspect:
+            return Decided(proposal, "known", "it is pending already", twin)
+        rival = self._rival_of(proposal, text)
+        if rival is not None and self._is_stale(proposal, rival):
+            return Decided(proposal, "refused", f"fact {rival.id} is newer")
+        if self._full(rival):
+            full = f"there are {MOST_FACTS} facts already: forget some first"
+            return Decided(proposal, "refused", full, signals={"source_quality": 0.0})
+        signals = self._signals(proposal, rival)
+        verdict, reason = self._verdict(proposal, signals)
+        shown = {name: getattr(signals, name) for name in WriteSignals.__slots__}
+        if verdict not in ("approved", "pending"):
+            return Decided(proposal, verdict, reason, signals=shown)
+        fact = self._made(proposal, text, verdict, rival)
+        if twin is not None:
+            fact = replace(fact, id=twin.id, evidence=joined(twin.evidence, fact.evidence))
+        closed = self._close(rival) if rival is not None and verdict == "approved" else None
+        return self._changed(proposal, fact, reason, verdict=verdict, closed=closed, signals=shown)
+
+    def _unfit(self, proposal: Proposal, text: str) -> str | None:
+        if not text or says_nothing(text):
+            return "it says nothing"
+        if len(text) > LONGEST_TEXT:
+            return f"it is longer than {LONGEST_TEXT} characters"
+        if proposal.why:
+            return proposal.why
+        unasked = self._batch.author in ("consolidation", "assistant")
+        if unasked and (what := looks_secret(text)) is not None:
+            return f"it looks like {what}, which is not learned unasked"
+        return None
+
+    def _full(self, rival: Fact | None) -> bool:
+        """Say whether there is no room for another fact; what takes a fact's place needs none."""
+        believed = sum(one.status == "active" for one in self._facts.values())
+        return rival is None and believed >= MOST_FACTS
+
+    def _verdict(self, proposal: Proposal, signals: WriteSignals) -> tuple[Verdict, str]:
+        if proposal.suspect:
+            return "pending", proposal.suspect
+        request = WriteRequest(
+            source_hrm=self._batch.author,
+            problem_id=None,
+            target_compartment="semantic",
+            data={"text": proposal.text, "confidence": self._confidence(proposal)},
+            signals=signals,
+        )
+        decision = self._gate.evaluate(request, self._now)
+        if decision.target_compartment == "semantic":
+            return "approved", decision.reason
+        if decision.target_compartment == "working":
+            return "pending", decision.reason
+        return "logged" if decision.approved else "refused", decision.reason
+
+    def _signals(self, proposal: Proposal, rival: Fact | None) -> WriteSignals:
+        conflict: Conflict = "none"
+        if rival is not None and not self._same_source(proposal, rival):
+            conflict = "high"
+        quality = 1.0 if self._batch.author == "person" else TRUST[weakest(proposal.evidence)]
+        return WriteSignals(
+            conflict_level=conflict, source_quality=quality, blast_radius=self._radius
+        )
+
+    def _confidence(self, proposal: Proposal) -> float:
+        if self._batch.author == "person":
+            return _ASKED
+        return min(_LEARNED, TRUST[weakest(proposal.evidence)])
+
+    def _made(self, proposal: Proposal, text: str, verdict: Verdict, rival: Fact | None) -> Fact:
+        number, self._next = self._next, self._next + 1
+        asked = self._batch.author == "person"
+        first = min((one.when for one in proposal.evidence if one.when), default=self._stamp)
+        return Fact(
+            id=number,
+            text=text,
+            subject=_subject(proposal.subject, text),
+            evidence=joined((), proposal.evidence),
+            origin="person" if asked and not proposal.evidence else weakest(proposal.evidence),
+            confidence=self._confidence(proposal),
+            valid_from=first,
+            status="active" if verdict == "approved" else "pending",
+            supersedes=rival.id if rival is not None else None,
+            admitted=self._entry,
+        )
+
+    def _others(self, made: Decided) -> list[Decided]:
+        """End what else cannot hold beside a new fact, if the same source said it."""
+        fact, proposal = made.fact, made.proposal
+        if made.verdict != "approved" or fact is None or proposal.op not in ("add", "supersede"):
+            return []
+        found = []
+        for one in list(self._facts.values()):
+            rivals = one.status == "active" and one.id != fact.id and one.text
+            if rivals and self._ends(fact.text, one) and self._same_source(proposal, one):
+                closed = self._close(one)
+                ending = Proposal("retire", fact=one.id)
+                found.append(Decided(ending, "approved", f"fact {fact.id} is newer", closed))
+        return found
+
+    # What is there already.
+
+    def _twin(self, text: str) -> Fact | None:
+        return next(
+            (
+                one
+                for one in self._facts.values()
+                if one.status in ("active", "pending") and one.text and same(text, one.text)
+            ),
+            None,
+        )
+
+    def _rewords(self, proposal: Proposal, twin: Fact, text: str) -> bool:
+        """Say whether a person gives a fact other words that say nearly the same."""
+        mends = proposal.op == "supersede" and proposal.fact == twin.id
+        return mends and self._batch.author == "person" and text != twin.text
+
+    def _taken_away(self, text: str, evidence: tuple[Evidence, ...]) -> Fact | None:
+        """Return the fact of the same words that ended after all that is said for it now."""
+        newest = max((one.when for one in evidence), default="")
+        if not newest or self._batch.author not in ("consolidation", "import"):
+            return None
+        key = folded(text)
+        ended = (one for one in self._facts.values() if one.status in ("retired", "superseded"))
+        return next(
+            (
+                one
+                for one in ended
+                if one.text and folded(one.text) == key and newest <= one.changed
+            ),
+            None,
+        )
+
+    def _rival(self, text: str) -> Fact | None:
+        return next(
+            (
+                one
+                for one in self._facts.values()
+                if one.status == "active" and one.text and self._ends(text, one)
+            ),
+            None,
+        )
+
+    def _ends(self, text: str, fact: Fact) -> bool:
+        """Say whether a new text ends a fact: lines that an import brings stood side by side."""
+        together = self._batch.author == "import" and fact.admitted == self._entry
+        return not together and contradicts(text, fact.text)
+
+    def _rival_of(self, proposal: Proposal, text: str) -> Fact | None:
+        """Return the fact whose place a new one takes: the one named, if it speaks of the same."""
+        named = self._facts.get(proposal.fact or 0) if proposal.op == "supersede" else None
+        # Whoever proposes may have read it before something else took its place.
+        named = self._heir(named) if named is not None else None
+        if named is not None and named.status == "active":
+            mine, theirs = set(words_of(text)), set(words_of(named.text))
+            related = len(mine & theirs) >= _KEPT_WORDS * min(len(mine), len(theirs))
+            known = self._batch.author == "person" or named.subject == proposal.subject != ""
+            if known or contradicts(text, named.text) or (mine & theirs and related):
+                return named
+        return self._rival(text)
+
+    def _heir(self, fact: Fact) -> Fact:
+        """Return the fact that stands in a fact's place now; itself where none does."""
+        heirs = {
+            one.supersedes: one
+            for one in self._facts.values()
+            if one.supersedes is not None and one.status in ("active", "superseded")
+        }
+        while fact.status == "superseded" and (heir := heirs.pop(fact.id, None)) is not None:
+            fact = heir
+        return fact
+
+    def _same_source(self, proposal: Proposal, rival: Fact) -> bool:
+        """Say whether the same person speaks: their newer words about something are no conflict."""
+        if self._batch.author in ("person", "import"):
+            return True
+        mine = {one.sender for one in proposal.evidence}
+        theirs = {one.sender for one in rival.evidence}
+        own = all(one.origin in ("person", "member") for one in proposal.evidence)
+        return own and (not theirs or theirs == {""} or mine <= theirs)
+
+    def _is_stale(self, proposal: Proposal, rival: Fact) -> bool:
+        mine = max((one.when for one in proposal.evidence), default="")
+        theirs = max((one.when for one in rival.evidence), default="")
+        return bool(mine) and mine < theirs and self._batch.author in ("consolidation", "import")
+
+    def _strengthened(self, proposal: Proposal, target: Fact) -> Decided:
+        if proposal.why:
+            return Decided(proposal, "refused", proposal.why, target)
+        self._said_again.add(target.id)
+        known = {(one.tape, one.entry) for one in target.evidence}
+        own = [one for one in proposal.evidence if one.origin in ("person", "member")]
+        fresh = [one for one in own if (one.tape, one.entry) not in known]
+        if target.status != "active" or not fresh or proposal.suspect:
+            return Decided(proposal, "known", f"fact {target.id} says so already", target)
+        surer = max(target.confidence, min(_ASKED, target.confidence + _STRENGTHENED))
+        if self._batch.author == "person":
+            surer = _ASKED
+        fact = replace(target, evidence=joined(target.evidence, fresh), confidence=surer)
+        return self._changed(proposal, fact, f"fact {target.id} was said again")
+
+    def _retired(self, proposal: Proposal, target: Fact) -> Decided:
+        if target.status not in ("active", "pending"):
+            return Decided(proposal, "known", f"fact {target.id} has ended already", target)
+        if target.id in self._said_again:
+            # A text that puts it in other words drops its line and brings it back as another.
+            return Decided(proposal, "known", f"fact {target.id} holds: it was said again", target)
+        if proposal.why or proposal.suspect:
+            return Decided(proposal, "refused", proposal.why or proposal.suspect, target)
+        if self._batch.author in ("consolidation", "assistant") and not self._same_source(
+            proposal, target
+        ):
+            return Decided(proposal, "refused", "somebody else said it", target)
+        self._ended += 1
+        closed = self._close(target, status="retired")
+        return self._changed(proposal, closed, "ended", was=target)
+
+    def _taken_back(self, proposal: Proposal, target: Fact) -> Decided:
+        """Put a fact back to how it stood before what is undone."""
+        before = proposal.before
+        gone = {(one.tape, one.entry) for one in proposal.evidence}
+        left = tuple(
+            one
+            for one in target.evidence
+            if (one.tape, one.entry) not in gone
+            and (before is None or (one.tape, one.entry) in before.evidence)
+        )
+        confidence = target.confidence if before is None else before.confidence
+        fact = replace(target, evidence=left, confidence=confidence)
+        if proposal.op == "weaken":
+            return self._changed(proposal, fact, "taken back")
+        status: Status = "pending" if target.status == "dropped" else "active"
+        fact = replace(fact, status=before.status if before else status, valid_to=None)
+        return self._changed(proposal, fact, "it is as it was before")
+
+    def _restated(self, proposal: Proposal, target: Fact) -> Decided:
+        text = " ".join(proposal.text.split()).lstrip("-*•#> ")
+        if not text or not set(words_of(text)) <= set(words_of(target.text)):
+            return Decided(proposal, "refused", f"it says more than fact {target.id} did", target)
+        if (twin := self._twin(text)) is not None and twin.id != target.id:
+            return Decided(proposal, "known", f"fact {twin.id} says so already", twin)
+        if target.status == "active" or target.batch != self._entry:
+            return Decided(proposal, "refused", f"fact {target.id} did not end here", target)
+        number, self._next = self._next, self._next + 1
+        fact = replace(
+            target,
+            id=number,
+            text=text,
+            status="active",
+            valid_to=None,
+            supersedes=target.id,
+            admitted=self._entry,
+        )
+        return self._changed(proposal, fact, f"what stays of fact {target.id}")
+
+    def _accepted(self, proposal: Proposal, target: Fact) -> Decided:
+        fact = replace(target, status="active", confidence=_ACCEPTED, admitted=self._entry)
+        named = self._facts.get(fact.supersedes or 0)
+        stands = named is not None and named.status == "active"
+        rival = named if stands else self._rival(fact.text)
+        closed = self._close(rival) if rival is not None else None
+        if rival is not None:
+            fact = replace(fact, supersedes=rival.id)
+        return self._changed(proposal, fact, "accepted by a person", closed=closed)
+
+    # Books.
+
+    def _close(self, fact: Fact, status: str = "superseded") -> Fact:
+        closed = replace(
+            fact,
+            status="retired" if status == "retired" else "superseded",
+            valid_to=self._stamp,
+            batch=self._entry,
+            changed=self._stamp,
+        )
+        self._facts[fact.id] = closed
+        return closed
+
+    def _changed(
+        self,
+        proposal: Proposal,
+        fact: Fact,
+        reason: str,
+        *,
+        verdict: Verdict = "approved",
+        closed: Fact | None = None,
+        signals: dict[str, object] | None = None,
+        was: Fact | None = None,
+    ) -> Decided:
+        was = was or self._facts.get(fact.id)
+        fact = replace(fact, batch=self._entry, changed=self._stamp)
+        self._facts[fact.id] = fact
+        return Decided(proposal, verdict, reason, fact, closed, signals or {}, was)
+
+
+def _subject(given: str, text: str) -> str:
+    """Return what a fact is about: as it was said, else by its words; empty where nothing tells."""
+    subject = " ".join(given.split())[:LONGEST_SUBJECT] or subject_of(parse(text))
+    return "" if subject.casefold() == "other" else subject

@@ -1,0 +1,37 @@
+"""May what a person said end a fact? Pure.
+
+Rule 1: it speaks of what the fact says, and does not say that it holds.
+Rule 2: what only asks, supposes or repeats others ends nothing, unless it asks to forget.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+
+from bot.memory.gate.claims import overlap, unsupported
+from bot.memory.gate.clauses import clauses
+from bot.memory.gate.lexicon import fold
+
+_FORGET = re.compile(
+    r"\b(?:forget|delete|remove|erase|drop|vergiss|vergessen|losch\w*|entfern\w*|oublie\w*|efface\w*|supprime\w*"
+    r"|olvid\w*|borra\w*|elimin\w*|dimentica\w*|cancella\w*|esquec\w*|apag\w*|забуд\w*|удали\w*)\b"
+    r"|忘|删|刪|削除|消して|잊|지워"
+)
+
+
+def not_ended(fact: str, said: str, when: date | None = None) -> str | None:
+    """Return why a person's words do not end a fact; None where they do.
+
+    Args:
+        fact: Its text.
+        said: What the person said.
+        when: The day on which they did.
+    """
+    asks_to_forget = _FORGET.search(fold(said)) is not None
+    told = [one.text for one in clauses(said) if asks_to_forget or not one.why]
+    if overlap(fact, ", ".join(told)) == 0:
+        return "the words say nothing of it"
+    if not asks_to_forget and unsupported(fact, said, when=when) is None:
+        return "the words say that it holds"
+    return None

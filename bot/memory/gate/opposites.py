@@ -1,0 +1,147 @@
+"""Does what was said speak of somebody else, or deny the claim? Pure.
+
+Rule 1: what is said of one person carries nothing about another.
+Rule 2: a word of the claim that was only denied refutes it, and so does one that only the claim denies.
+"""
+
+from __future__ import annotations
+
+import re
+
+from bot.memory.gate.claim import USER, WITH_USER, Claim
+from bot.memory.gate.lexicon import (
+    IMPLIED,
+    KIN,
+    KIN_UNSPACED,
+    PAST,
+    UNSPACED,
+    Terms,
+    content,
+    fold,
+    pairs,
+    term,
+    words,
+)
+from bot.memory.gate.naming import Names
+from bot.memory.gate.speech import Clause
+
+
+def speaks_of(clause: Clause, claim: Claim) -> bool:
+    """Tell whether a clause may carry a claim, by whom both speak of."""
+    mentioned = Terms(
+        [*claim.terms, *claim.kin, *(fold(n).removesuffix("'s") for n in claim.names)]
+    )
+    if not claim.subject:
+        return clause.who in ("me", "") or any(one in mentioned for one in clause.subject)
+    if any(one in Terms(list(clause.subject)) for one in claim.subject):
+        return True
+    low = fold(clause.text)
+    whose = re.search(r"\b([A-Z][\w-]*)'s ", clause.text)
+    if (
+        whose
+        and whose[1] not in ("It", "That", "He", "She", "There", "What")
+        and (whose[1] not in claim.text and claim.subject & {KIN.get(w) for w in words(low)})
+    ):
+        return False
+    there = Terms([term(word) for word in words(low)])
+    known = Names(clause.text)
+    return any(
+        one in there
+        or (one in KIN.values() and any(KIN[f] == one and f in low for f in KIN_UNSPACED))
+        or one in known
+        for one in claim.subject
+    ) or (clause.who == "me" and not clause.subject and _is_relation(claim))
+
+
+def _is_relation(claim: Claim) -> bool:
+    return claim.subject <= claim.kin and not claim.terms
+
+
+def other_person(claim: Claim, stated: tuple[Clause, ...]) -> str | None:
+    """Return why what was said speaks of somebody else."""
+    right = [clause for clause in stated if speaks_of(clause, claim)]
+    if WITH_USER.match(claim.low) and not any(clause.who == "me" for clause in stated):
+        return "it speaks of somebody else"
+    if not right:
+        return "it speaks of somebody else"
+    if len(right) == len(stated) or UNSPACED.search(claim.low):
+        return None
+    mine = ", ".join(clause.text for clause in right)
+    theirs = ", ".join(clause.text for clause in stated if clause not in right)
+    here, there = Terms(content(fold(mine))), Terms(content(fold(theirs)))
+    known, others = Names(mine), Names(theirs)
+    if any(one in there and one not in here for one in claim.terms) or any(
+        name in others and name not in known for name in claim.names
+    ):
+        return "it speaks of somebody else"
+    return None
+
+
+def opposite(claim: Claim, stated: tuple[Clause, ...]) -> str | None:
+    """Return why what was said denies the claim, or does not deny what the claim denies."""
+    right = [clause for clause in stated if speaks_of(clause, claim)]
+    denies = any(clause.negated or clause.ended or clause.loose for clause in right)
+    if claim.negated and not denies:
+        return "it does not deny that"
+    past = bool(PAST.search(claim.low)) or claim.negated
+    denied = " , ".join(fold(c.text) if c.ended and not past else c.denied for c in right)
+    held = " , ".join(c.held for c in right if past or not c.ended)
+    if UNSPACED.search(claim.low):
+        return _opposite_signs(claim, right, held)
+    no, yes = Terms(content(denied)), Terms(content(held))
+    implied = IMPLIED.search(claim.low)
+    if implied:
+        return _opposite_implied(term(implied.group()), no, yes, denies=denies)
+    if "=like" in claim.terms and not claim.negated and "=hate" in yes and "=like" not in yes:
+        return "it says the opposite"
+    shared = [one for one in claim.terms if one in no or one in yes]
+    if (
+        not claim.negated
+        and not shared
+        and right
+        and all(c.negated for c in right)
+        and not held.strip()
+    ):
+        return "it says the opposite"
+    ended = any(clause.ended or clause.loose for clause in right)
+    return _opposed(claim, no, yes, Names(denied), Names(held), ended=ended)
+
+
+def _opposed(
+    claim: Claim, no: Terms, yes: Terms, names_no: Names, names_yes: Names, *, ended: bool
+) -> str | None:
+    denied = Terms(content(" , ".join(clause.denied for clause in claim.shape)))
+    held = Terms(content(" , ".join(clause.held for clause in claim.shape)))
+    ends = any(clause.ended for clause in claim.shape)
+    for one in (*claim.terms, *claim.names):
+        name = one in claim.names
+        low = term(fold(one)) if name else one
+        is_no = one in names_no if name else one in no
+        is_yes = one in names_yes if name else one in yes
+        if is_no and not is_yes and not ends and low not in denied:
+            return "it says the opposite"
+        if is_yes and not is_no and not ended and low in denied and low not in held:
+            return "it says the opposite"
+    return None
+
+
+def _opposite_implied(word: str, no: Terms, yes: Terms, *, denies: bool) -> str | None:
+    """Compare where a claim denies by its meaning: "dislikes", "is vegetarian"."""
+    if word in no and word not in yes:
+        return "it says the opposite"
+    against = word in ("=hate", "avoid", "refuse", "lack", "hasst", "meidet") or word.startswith(
+        "avoid"
+    )
+    if against and not denies and word not in yes and "=like" in yes:
+        return "it says the opposite"
+    return None
+
+
+def _opposite_signs(claim: Claim, right: list[Clause], held: str) -> str | None:
+    """Compare denials where a script has no words to compare."""
+    negated = any(clause.negated or clause.ended for clause in right)
+    if claim.negated or not negated:
+        return None
+    wanted = pairs(USER.sub("", claim.low))
+    there = pairs(held)
+    return None if wanted and len(wanted & there) * 2 >= len(wanted) else "it says the opposite"

@@ -1,0 +1,202 @@
+"""Numbers, times and dates of a text, however they are written. Pure.
+
+Rule 1: a number has every reading that its form allows: 1.500 is 1500 and 1.5.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from bot.memory.gate.dates import Day
+from bot.memory.gate.lexicon import (
+    MONTHS,
+    UNSPACED,
+    WEEKDAYS,
+    words,
+)
+from bot.memory.gate.numerals import CJK_NUMBER, cjk, with_digits
+
+_DIGITS = re.compile(r"\d{1,3}(?:[ ,.'\u00a0\u202f]\d{3})+(?!\d)(?:[.,]\d{1,9})?|\d+(?:[.,]\d+)*")
+_CLOCK = re.compile(
+    r"(?<![\d.,])(\d{1,2})(?:[:.h](\d\d))? ?(am\b|pm\b|a\.m\.|p\.m\.|uhr\b|h\b(?!\d)|o'clock)"
+    r"|(?<![\d.,:])(\d{1,2})[:h](\d\d)(?![\d:])|(上午|下午|晚上|早上|午前|午後)?(\d{1,2})[点點時](?:(\d{1,2})分|(半))?"
+)
+_ISO = re.compile(r"(?<!\d)(\d{4})-(\d\d)(?:-(\d\d))?(?!\d)")
+_DOTTED = re.compile(
+    r"(?<![\d.,/])(\d{1,2})([./])(\d{1,2})"
+    r"(?:\2(\d{4}|\d\d)(?![\d/])|(?<=\.\d)\.(?!\d)|(?<=\.\d\d)\.(?!\d)|(?<=/\d)(?![\d./,])|(?<=/\d\d)(?![\d./,]))"
+)
+_CJK_DATE = re.compile(r"(?:(\d{4})年)?(?:(\d{1,2})月(?!间))(?:(\d{1,2})[日号號])?|(\d{4})年")
+_COUNTER = re.compile(
+    r"[一二两兩三四五六七八九十百千零〇]+(?=[个個岁歳才月日年点時号天只匹本枚冊回台名杯次件人週周支隻条])"
+)
+_SCALES = (
+    (re.compile(r"(\d{1,9}(?:[.,]\d{1,3})?) ?(?:k|thousand|tausend|mille|mila|mil|тыс\w{0,4})\b"), 1000),
+    (re.compile(r"(\d{1,9}(?:[.,]\d{1,3})?) ?(?:m|mio|mn|millions?|millionen|millones|milion\w|milhoes|миллион\w{0,2})\b"), 10**6),
+    (re.compile(r"(\d{1,9}(?:\.\d{1,3})?) ?万"), 10**4),
+)  # fmt: skip
+_JOINED = re.compile(r"\+?\d[\d ()/.-]{4,40}\d")
+_MONTH_WORDS = "|".join(sorted((re.escape(m) for m in MONTHS), key=len, reverse=True))
+_DAY_MONTH = re.compile(
+    rf"(?<!\d)(\d{{1,2}})(?:st|nd|rd|th|er|\.|º|°|o)? ?(?:of |de |di )?(?:the )?\b({_MONTH_WORDS})\b\.?,? ?(?:de |del )?(\d{{4}})?"
+)
+_MONTH_DAY = re.compile(
+    rf"\b({_MONTH_WORDS})\b\.? (?:the )?(\d{{1,2}})(?:st|nd|rd|th)?\b(?!:)(?:,? (\d{{4}}))?"
+)
+_MONTH_ONLY = re.compile(rf"\b({_MONTH_WORDS})\b(?:\.?,? (?:de |of )?(\d{{4}}))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Quantities:
+    """The numbers and dates of a text.
+
+    Attributes:
+        numbers: For each number, how it is written and what it may mean.
+        days: The dates.
+        joined: Long runs of digits without their separators: telephone numbers and the like.
+    """
+
+    numbers: tuple[tuple[str, frozenset[str]], ...]
+    days: tuple[Day, ...]
+    joined: tuple[str, ...]
+
+    @property
+    def readings(self) -> frozenset[str]:
+        """Everything that any of the numbers may mean."""
+        return frozenset(reading for _, all_of_it in self.numbers for reading in all_of_it)
+
+
+def _canonical(digits: str) -> str:
+    whole, _, part = digits.partition(".")
+    part = part.rstrip("0")
+    return (whole.lstrip("0") or "0") + (f".{part}" if part else "")
+
+
+def _readings(shown: str) -> frozenset[str]:
+    found = (
+        {_canonical(re.sub(r"[ ',\u00a0\u202f]", "", shown))} if shown.count(".") <= 1 else set()
+    )
+    if re.fullmatch(r"\d{1,3}(?:[ ,.'\u00a0\u202f]\d{3})+(?:[.,]\d+)?", shown):
+        head = re.match(r"\d{1,3}(?:[ ,.'\u00a0\u202f]\d{3})+", shown)
+        joined = re.sub(r"\D", "", head.group() if head else shown)
+        rest = shown[head.end() :] if head else ""
+        found.add(_canonical(joined + rest.replace(",", ".")))
+    if re.fullmatch(r"\d+[.,]\d+", shown):
+        found.add(_canonical(shown.replace(",", ".")))
+        if "," in shown and not re.fullmatch(r"\d{1,3},\d{3}", shown):
+            found.discard(_canonical(shown.replace(",", "")))
+    return frozenset(found or {_canonical(re.sub(r"\D", "", shown))})
+
+
+def _clock(text: str) -> list[tuple[str, frozenset[str]]]:
+    found = []
+    for hit in _CLOCK.finditer(text):
+        half, minutes = (
+            hit[3] or hit[6] or "",
+            hit[2] or hit[5] or hit[8] or ("30" if hit[9] else "00"),
+        )
+        hour = int(hit[1] or hit[4] or hit[7])
+        if hour > 24 or int(minutes) > 59:
+            continue
+        if (half.startswith("p") or half in ("下午", "晚上", "午後")) and hour < 12:
+            hour += 12
+        elif half.startswith("a") and hour == 12:
+            hour = 0
+        found.append((hit.group(), frozenset({f"{hour}:{minutes}"})))
+    return found
+
+
+def _year(text: str | None) -> int | None:
+    if not text:
+        return None
+    return int(text) if len(text) == 4 else 2000 + int(text)
+
+
+def _take_days(text: str) -> tuple[list[Day], str]:
+    """Return the dates that are written out, and the text without them."""
+    days: list[Day] = []
+
+    def keep(pattern: re.Pattern[str], order: str, text: str) -> str:
+        def one(hit: re.Match[str]) -> str:
+            parts = dict(zip(order, hit.groups(), strict=False))
+            month = parts.get("m")
+            number = (MONTHS.get(month) or int(month)) if month else None
+            day = int(parts["d"]) if parts.get("d") else None
+            if (number or 1) > 12 or not 0 < (day or 1) < 32:
+                if order != "d.my" or (day or 32) > 12:
+                    return hit.group()
+                number, day = day, number
+            days.append(
+                Day(_year(parts.get("y") or parts.get("Y")), number, day, shown=hit.group())
+            )
+            if order == "d.my" and parts["."] == "/" and number and day and day <= 12:
+                days.append(Day(_year(parts.get("y")), day, number, shown=hit.group()))
+            return " ; "
+
+        return pattern.sub(one, text)
+
+    text = keep(_ISO, "ymd", text)
+    text = keep(_DAY_MONTH, "dmy", text)
+    text = keep(_MONTH_DAY, "mdy", text)
+    text = keep(_CJK_DATE, "ymdY", text)
+    return days, keep(_DOTTED, "d.my", text)
+
+
+def _month_names(original: str, text: str) -> list[Day]:
+    """Return months that stand alone, where they are not ordinary words ("may", "mars", "sept")."""
+    days = []
+    for hit in _MONTH_ONLY.finditer(text):
+        written = hit[1]
+        if len(written) <= 4 and not re.search(rf"\b{written.capitalize()}\b", original):
+            continue
+        days.append(Day(_year(hit[2]), MONTHS[written], shown=hit.group()))
+    return days
+
+
+def quantities(original: str, text: str, *, demanded: bool) -> Quantities:
+    """Return the numbers and dates of a text.
+
+    Args:
+        original: The text, for its capital letters.
+        text: The same folded.
+        demanded: They are to be looked for elsewhere, so that what may be no number is left out
+            (signs of Chinese numerals that nothing is counted by); else each possible reading counts.
+    """
+    if demanded:
+        text = _COUNTER.sub(lambda run: cjk(run.group()), text)
+        text = re.sub(CJK_NUMBER, " ", text)
+    plain = with_digits(text)
+    days, rest = _take_days(plain)
+    days += _month_names(original, rest if demanded else plain)
+    found: list[tuple[str, frozenset[str]]] = _clock(rest)
+    if demanded:
+        rest = _CLOCK.sub(" ; ", rest)
+    for pattern, scale in _SCALES:
+        hits = list(pattern.finditer(rest))
+        for hit in hits:
+            value = float(hit[1].replace(",", ".")) * scale
+            found.append((hit.group(), frozenset({_canonical(f"{value:.3f}")})))
+        if demanded and hits:
+            rest = pattern.sub(" ; ", rest)
+    days += [Day(weekday=WEEKDAYS[w], shown=w) for w in words(plain) if w in WEEKDAYS]
+    days += [
+        Day(weekday=day, shown=name)
+        for name, day in WEEKDAYS.items()
+        if len(name) > 1 and UNSPACED.search(name) and name in text
+    ]
+    for hit in _DIGITS.finditer(rest if demanded else plain):
+        if _part_of_a_name(rest if demanded else plain, hit) and demanded:
+            continue
+        shown = hit.group()
+        found.append((shown, _readings(shown)))
+        if not demanded:
+            found += [(part, frozenset({_canonical(part)})) for part in re.findall(r"\d+", shown)]
+    joined = tuple(re.sub(r"\D", "", run) for run in _JOINED.findall(plain))
+    return Quantities(tuple(found), tuple(days), joined)
+
+
+def _part_of_a_name(text: str, hit: re.Match[str]) -> bool:
+    """Tell whether digits belong to a word such as "B12", which counts as a name."""
+    before = text[hit.start() - 1 : hit.start()]
+    return before.isalpha() and before.isascii()
