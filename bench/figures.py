@@ -30,6 +30,7 @@ FIGURES = {
     "resident": "memory of a thousand open sessions",
     "search": "a search at ten thousand to a million entries, and the index's size and making",
     "index": "from an append until it is found, and the index's share of a turn",
+    "month": "a month of daily use: what is remembered, beside what is true",
     "remote": "durable appends a second over HTTP",
 }
 _LONGEST = 600

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import count
 
-from bench.workload import LONG_TERM, reply
+from bench.workload import reply
 from bot.llm.base import CapabilityProfile, ModelReply, ModelRequest, OnText, ToolCall, Usage
 
 _SAVES_EACH = 12
+_SAID = re.compile(r"^#(\d+) .*? USER \([^)]*\): (Message \d+: [^.]*\.)", re.MULTILINE)
+_FIRST = re.compile(r"Message \d+: [^.]*\.")
 
 
 class InstantModel:
@@ -25,13 +28,13 @@ class InstantModel:
     def __init__(self) -> None:
         self.last: ModelRequest | None = None
         self.consolidations = 0
-        self._lines = LONG_TERM.splitlines()
+        self._lines: list[str] = []
         self._numbers = count(1)
 
     async def complete(self, request: ModelRequest, on_text: OnText | None = None) -> ModelReply:
         """Answer; the text is streamed as one piece."""
         if request.purpose == "consolidation":
-            return self._consolidate()
+            return self._consolidate(request)
         self.last = request
         text = reply(next(self._numbers))
         if on_text is not None:
@@ -41,12 +44,14 @@ class InstantModel:
     async def aclose(self) -> None:
         """Hold nothing."""
 
-    def _consolidate(self) -> ModelReply:
+    def _consolidate(self, request: ModelRequest) -> ModelReply:
         self.consolidations += 1
-        self._lines.append(f"- Part {self.consolidations} of the plan is settled.")
         history = "[2026-01-02 10:00] The boat, the trip and the budget were talked over."
-        update = {"memory_update": "\n".join(self._lines), "removed": []}
-        return self._call("save_memory", {"history_entry": history, **update})
+        found = _SAID.search(str(request.messages[-1]["content"]))
+        operations = [] if found is None else [_added(int(found[1]), found[2])]
+        if found is not None and f"- {found[2]}" not in self._lines:
+            self._lines.append(f"- {found[2]}")
+        return self._call("save_memory", {"history_entry": history, "operations": operations})
 
     def _call(self, name: str, arguments: dict[str, object]) -> ModelReply:
         call = ToolCall("call_1", name, json.dumps(arguments))
@@ -73,12 +78,18 @@ class RememberingModel(InstantModel):
     async def complete(self, request: ModelRequest, on_text: OnText | None = None) -> ModelReply:
         """Answer, or call a tool."""
         if request.purpose == "consolidation":
-            return self._consolidate()
+            return self._consolidate(request)
         self.prompts.append(json.dumps(request.messages, ensure_ascii=False))
         self.heads.append(json.dumps(request.messages[:2], ensure_ascii=False))
         if request.messages[-1]["role"] == "user":
             self._turns += 1
             if self._turns % _SAVES_EACH == 0:
-                self._lines.append(f"- Decision {self._turns}: the harbour office is called first.")
+                said = _FIRST.search(str(request.messages[-1]["content"]))
+                self._lines.append(f"- {said[0]}" if said else "- Something was said.")
                 return self._call("memory_save", {"content": "\n".join(self._lines)})
         return await super().complete(request, on_text)
+
+
+def _added(message: int, said: str) -> dict[str, object]:
+    evidence = [{"message": message, "quote": said}]
+    return {"op": "add", "fact": None, "text": said, "subject": None, "evidence": evidence}

@@ -15,7 +15,8 @@ _VIEW = 20
 _FLAT = 1.2
 # Before the answer: the message's acceptance, the turn's beginning and its end.
 _DURABLE_WRITES = 3
-_SETTINGS = {"context_tokens": 100_000_000, "memory_window": 100_000}
+_SETTINGS = {"context_tokens": 100_000_000, "memory_window": 100_000, "recall_tokens": 0}
+_RECALLING = {**_SETTINGS, "recall_tokens": 400}
 _COUNTERS = ("wchar", "syscr", "syscw")
 
 

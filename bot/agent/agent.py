@@ -10,6 +10,7 @@ from bot.agent.context import ContextBuilder
 from bot.agent.views.registry import DEFAULT
 from bot.agent.workspace import Workspace
 from bot.clock import Clock
+from bot.embeddings.vectors import VectorIndex
 from bot.llm.base import Model
 from bot.tools.registry import ToolRegistry
 
@@ -32,6 +33,8 @@ class Agent:
         context_tokens: The model's window.
         builder: Makes the context of a session's entries.
         images: Where images are; None where there are none to show.
+        recall_tokens: Of what is recalled unasked for a turn; 0 for nothing.
+        vectors: Find by meaning; None finds by words alone.
     """
 
     model: Model
@@ -44,3 +47,5 @@ class Agent:
     context_tokens: int
     builder: ContextBuilder = DEFAULT
     images: Images | None = None
+    recall_tokens: int = 400
+    vectors: VectorIndex | None = None

@@ -65,18 +65,24 @@ class ToolCalls:
 
     def _may_clear(self) -> bool:
         """Say whether everybody whom the turn answers may take from all who are here."""
+        asking = self._asking()
+        return bool(asking) and all(
+            entry.meta.get("private", True) or is_owner(entry) for entry in asking
+        )
+
+    def _asking(self) -> list[TapeEntry]:
+        """Return what the turn answers; what was overheard may be what moved the model to a call."""
         opened = self._session.fold.turns.open
         if opened is None:
-            return False
+            return []
         window = self._session.fold.window
-        # What was overheard may be what moved the model to it.
-        asking = [*window.sent_as(opened.inbound), *window.joined_since(opened.start)]
-        return all(entry.meta.get("private", True) or is_owner(entry) for entry in asking)
+        found = [*window.sent_as(opened.inbound), *window.joined_since(opened.start)]
+        return list({entry.id: entry for entry in found}.values())
 
     async def _run(self, turn: str, call: ToolCall) -> None:
         await self._on_tool(call.name)
         session = self._session
-        outcome = await session.agent.tools.answer(call, self._context(turn))
+        outcome = await session.agent.tools.answer(call, self._context(turn, call))
         if outcome.change is not None:
             try:
                 await session.zone.edit(
@@ -94,16 +100,20 @@ class ToolCalls:
         result = _result(turn, call, outcome, session.zone.read())
         await session.tape.append_many([*outcome.notes, result])
 
-    def _context(self, turn: str) -> ToolContext:
+    def _context(self, turn: str, call: ToolCall) -> ToolContext:
         session, window = self._session, self._session.fold.window
         return ToolContext(
             session.tape,
             session.zone,
+            session.memory,
             self.seen,
             may_clear=self._may_clear(),
             turn=turn,
             first=window.cut,
             begins=next(iter(window.turn_starts()[-1:]), window.cut),
+            call=f"{session.tape.name}:{turn}:{call.id}",
+            asking=self._asking(),
+            vectors=session.agent.vectors,
             spend=self._spend,
         )
 

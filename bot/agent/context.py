@@ -22,6 +22,7 @@ from bot.llm.base import ChatMessage
 from bot.memory.attachments import describe
 from bot.memory.escaping import clean, escape_speech, escape_tags
 from bot.memory.fold import SessionFold
+from bot.memory.forgetting.tombstones import ERASED_MESSAGE, is_erased
 from bot.memory.transcript import local_time, quoted, said, shown_time, speaker
 from bot.memory.window import WindowFold
 from bot.tape.entries import TapeEntry
@@ -87,7 +88,7 @@ class ContextBuilder:
         render: Makes the history.
         anchors: The history holds the anchors in view, the last boundary's first; so the system
             prompt does not tell of that one.
-        recalls: The tail holds what the tape and the notes say on the newest message.
+        recalls: The tail has room for what is recalled on the newest message, whatever is set.
         summaries: The system prompt holds the summaries of what was consolidated.
         share: The view and what may stay unconsolidated are so many times smaller than usual.
     """
@@ -160,6 +161,8 @@ def _saves(fold: SessionFold, timezone: tzinfo) -> list[str]:
             f"Long-term memory, version {current.version}, saved {saved}:\n"
             f"{current.long_term or '(empty)'}\n(end of long-term memory)"
         )
+    if current.shared != fold.frozen.shared:
+        parts.append(f"Shared with everyone:\n{current.shared or '(empty)'}")
     parts += [
         f"Notes of {note.date}, version {current.version}:\n{note.content}"
         for note in current.dailies
@@ -184,7 +187,7 @@ def _paired(entries: Sequence[TapeEntry]) -> Results:
 
 
 def _render_message(entry: TapeEntry) -> ChatMessage:
-    content = clean(said(entry))
+    content = clean(said(entry)) if not is_erased(entry) else ERASED_MESSAGE
     if entry.payload.get("role") != "user":
         return {"role": "assistant", "content": content}
     head = f"[{local_time(entry)}, {speaker(entry)}]"
@@ -214,6 +217,8 @@ def render_call(entry: TapeEntry, results: Results) -> list[ChatMessage]:
     for call in calls:
         result = results.get((entry.id, str(call.get("id"))))
         content = str(result.payload.get("content", "")) if result is not None else INTERRUPTED
+        if result is not None and is_erased(result):
+            content = ERASED_MESSAGE
         answers.append(
             {"role": "tool", "tool_call_id": str(call.get("id")), "content": clean(content)}
         )

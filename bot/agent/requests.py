@@ -11,11 +11,13 @@ from bot.agent.context import Rendered, View, records_tail
 from bot.agent.images import TakenImages
 from bot.agent.prompt import PromptInputs, system_prompt
 from bot.agent.views.exact import ViewAnchors
-from bot.agent.views.recalled import Recalled
+from bot.agent.views.recalled import MOST_TOKENS, Recalled
 from bot.agent.views.summaries import Summaries
 from bot.agent.vision import with_images
 from bot.llm.base import ChatMessage, ModelRequest
 from bot.memory.fold import SessionFold
+from bot.memory.longterm import LongTermMemory
+from bot.memory.recall import fact_lines
 from bot.memory.zone import MemoryZone
 from bot.tape.entries import TapeEntry, system
 from bot.tape.service import TapeService
@@ -48,6 +50,7 @@ class Requests:
         fold: Its state.
         zone: Its memory.
         images: What the model takes of the images in view.
+        memory: Its long-term memory.
         task: They are for a sub-task, not for a conversation.
         rendered: Messages as they were rendered before.
         recalled: What was recalled for the newest message.
@@ -60,6 +63,7 @@ class Requests:
     fold: SessionFold
     zone: MemoryZone
     images: TakenImages
+    memory: LongTermMemory
     task: bool = False
     rendered: Rendered = field(default_factory=dict)
     recalled: Recalled = field(default_factory=Recalled)
@@ -127,11 +131,24 @@ class Requests:
         )
 
     async def _passages(self, prompt: str) -> list[str]:
-        """Recall what fits the newest message; a small model would not look it up itself."""
+        """Recall what fits the newest message; many a model would not look it up itself."""
         agent = self.agent
-        if not (agent.builder.recalls or agent.model.profile.small):
+        lives_on_it = agent.builder.recalls or agent.model.profile.small
+        room = max(MOST_TOKENS if lives_on_it else 0, agent.recall_tokens)
+        if agent.vectors is not None and not self.task:
+            agent.vectors.note(self.tape.name)
+        if not room or self.task:
             return []
-        return await self.recalled.read(self.tape, self.fold, self.zone, agent.clock, prompt)
+        return await self.recalled.read(
+            self.tape,
+            self.fold,
+            self.zone,
+            agent.clock,
+            prompt,
+            room=room,
+            facts=fact_lines(self.memory, self.agent.timezone, untold=True),
+            vectors=agent.vectors,
+        )
 
 
 def digest_of(prompt: str) -> str:

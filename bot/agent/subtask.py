@@ -115,7 +115,8 @@ class SubTasks:
         fold = SessionFold(WindowFold(_UNBOUNDED, _UNBOUNDED), zone=ZoneFold(memory), frozen=memory)
         fork.observe(fold.apply)
         agent = replace(self._agent, images=None, builder=DEFAULT)
-        return Requests(agent, fork, fold, context.zone, TakenImages(None), task=True)
+        images = TakenImages(None)
+        return Requests(agent, fork, fold, context.zone, images, context.memory, task=True)
 
 
 def subtask_tools(agent: Agent) -> list[Tool[Any]]:

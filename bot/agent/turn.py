@@ -22,7 +22,6 @@ from bot.ids import new_id
 from bot.llm.base import ModelReply, Usage
 from bot.memory.turns import REPLY, TURN_RESUME, OpenTurn
 from bot.memory.window import LOOP_STEP, TURN_END, TURN_START, inbound_ids, replaces
-from bot.memory.zone import Edit
 from bot.tape.entries import CONTEXT_OVERFLOW, TapeEntry, anchor, event, message
 
 logger = logging.getLogger(__name__)
@@ -81,15 +80,13 @@ class Turn:
         arrived: Sequence[TapeEntry],
         inbound: Sequence[str],
         *,
-        learn: Edit | None = None,
         joined: Sequence[int] = (),
-    ) -> None:
-        """Put the messages, what code learned from them, and the turn's beginning on the tape.
+    ) -> list[TapeEntry]:
+        """Put the messages and the turn's beginning on the tape; return the messages as written.
 
         Args:
             arrived: Messages that are not on the tape yet.
             inbound: Platform ids of all messages answered.
-            learn: An edit of memory that goes with them.
             joined: Entry ids of queued messages that this turn takes in.
         """
         self._began = self._agent.clock.monotonic()
@@ -103,15 +100,14 @@ class Turn:
             "bounds": [self._fold.window.max_messages, self._fold.window.max_tokens],
             "prefix": digest_of(prompt),
         }
-        await self._zone.edit(
-            learn,
-            lambda _, zone, __: [
+        written = await self._tape.append_composed(
+            lambda _: [
                 *arrived,
-                *zone,
                 *self._requests.prompt_entry(prompt),
                 event(TURN_START, data),
             ],
         )
+        return written[: len(arrived)]
 
     async def resume(self, opened: OpenTurn) -> None:
         """Take up a turn that a kill left open."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -18,13 +19,18 @@ from bot.agent.subtask import subtask_tools
 from bot.agent.views.registry import context_builder
 from bot.agent.workspace import Workspace
 from bot.app.tapes import build_tape_store
+from bot.app.traces import Traces
 from bot.bus import Address, Answer
 from bot.bus.local import LocalBus
 from bot.clock import Clock, SystemClock
 from bot.commands.builtin import builtin_commands
 from bot.commands.pair import pair_command
 from bot.consolidation.policy import Policy
+from bot.embeddings.base import Embedder
+from bot.embeddings.registry import build_embedder
+from bot.embeddings.vectors import VectorIndex
 from bot.errors import SettingsError
+from bot.exchange.memory_archive import MemoryArchives
 from bot.files import private_directory
 from bot.ids import new_id
 from bot.llm.base import Model
@@ -33,6 +39,7 @@ from bot.llm.transcription import Transcriber
 from bot.media.blobs import BlobStore
 from bot.media.desk import MediaDesk
 from bot.media.reading import MAX_CHARACTERS
+from bot.memory.scopes import Scopes
 from bot.sessions.services import SessionServices
 from bot.sessions.supervisor import Supervisor
 from bot.settings import Settings
@@ -58,6 +65,7 @@ class App:
         supervisor: Runs them.
         door: Says who may use it.
         media: Takes in what people send beside text.
+        vectors: Find messages by meaning; None where no model for it is set.
     """
 
     settings: Settings
@@ -68,6 +76,7 @@ class App:
     supervisor: Supervisor
     door: Door
     media: MediaDesk
+    vectors: VectorIndex | None
 
 
 @asynccontextmanager
@@ -89,8 +98,17 @@ async def open_app(settings: Settings, *, clock: Clock | None = None) -> AsyncIt
         async with _open_door(settings, home, clock, bus) as door:
             model = make_model(settings)
             blobs = BlobStore(home / "blobs")
+            embedder = _embedder(settings)
+            vectors = _vectors(settings, store, embedder, clock)
             services = _services(
-                settings, clock=clock, bus=bus, store=store, model=model, door=door, blobs=blobs
+                settings,
+                clock=clock,
+                bus=bus,
+                store=store,
+                model=model,
+                door=door,
+                blobs=blobs,
+                vectors=vectors,
             )
             logger.info("started with %s in %s", model.name, home)
             transcriber = _transcriber(settings)
@@ -103,13 +121,15 @@ async def open_app(settings: Settings, *, clock: Clock | None = None) -> AsyncIt
             )
             supervisor = Supervisor(services)
             try:
-                yield App(settings, bus, store, model, services, supervisor, door, media)
+                yield App(settings, bus, store, model, services, supervisor, door, media, vectors)
             finally:
                 with anyio.CancelScope(shield=True):
                     await bus.aclose()
                     await model.aclose()
                     if transcriber is not None:
                         await transcriber.aclose()
+                    if embedder is not None:
+                        await embedder.aclose()
     finally:
         await store.close()
 
@@ -153,14 +173,46 @@ def _transcriber(settings: Settings) -> Transcriber | None:
     name = settings.transcription_model
     if name is None:
         return None
-    # A key and an address that are set for the model hold for its own provider alone.
-    provider, same = name.partition("/")[0], (settings.model or "").partition("/")[0]
-    key = settings.model_api_key if provider == same else None
-    return Transcriber(
-        name,
-        api_base=settings.model_api_base if provider == same else None,
-        api_key=key.get_secret_value() if key is not None else None,
-    )
+    api_base, api_key = _endpoint(settings, name)
+    return Transcriber(name, api_base=api_base, api_key=api_key)
+
+
+def _embedder(settings: Settings) -> Embedder | None:
+    name = settings.embedding_model
+    if name is None:
+        return None
+    api_base, api_key = _endpoint(settings, name)
+    return build_embedder(name, api_base=api_base, api_key=api_key)
+
+
+def _vectors(
+    settings: Settings, store: TapeStore, embedder: Embedder | None, clock: Clock
+) -> VectorIndex | None:
+    folder = settings.home / "vectors"
+    if embedder is None:
+        if folder.is_dir():
+            # Nobody would erase from them what is erased from the tapes.
+            shutil.rmtree(folder)
+        return None
+    workspace = settings.workspace_id or ""
+    return VectorIndex(folder, store, embedder, workspace=workspace, clock=clock)
+
+
+def _endpoint(settings: Settings, name: str) -> tuple[str | None, str | None]:
+    """Return the address and the key for another model than the one that answers.
+
+    Those that are set for that one hold for its own provider alone.
+    """
+    provider, same = _provider(name), _provider(settings.model or "")
+    if provider != same:
+        return None, None
+    key = settings.model_api_key
+    return settings.model_api_base, key.get_secret_value() if key is not None else None
+
+
+def _provider(name: str) -> str:
+    # Of Ollama litellm has two names, by what is asked of it.
+    return name.partition("/")[0].replace("ollama_chat", "ollama")
 
 
 def _services(
@@ -172,6 +224,7 @@ def _services(
     model: Model,
     door: Door,
     blobs: BlobStore,
+    vectors: VectorIndex | None,
 ) -> SessionServices:
     workspace = Workspace(settings.workspace_folder, clock)
     window = settings.context_tokens or model.profile.context_tokens
@@ -187,6 +240,8 @@ def _services(
         context_tokens=window,
         builder=builder,
         images=blobs.get,
+        recall_tokens=settings.recall_tokens,
+        vectors=vectors,
     )
     tools: list[Tool[Any]] = [
         *MEMORY_TOOLS,
@@ -200,6 +255,8 @@ def _services(
         bus=bus,
         store=store,
         agent=replace(agent, tools=ToolRegistry(tools)),
+        scopes=Scopes(store, clock),
+        traces=Traces(settings.home, bus, blobs).erase,
         commands=builtin_commands([pair_command(door)]),
         policy=Policy(
             window=messages,
@@ -207,6 +264,7 @@ def _services(
             prompt_tokens=window * 3 // 5,
         ),
         exports=settings.home / "exports",
+        archive=MemoryArchives(store, settings.home / "exports", ZoneInfo(settings.timezone)).write,
         retention_days=settings.retention_days,
         view_messages=messages * 2,
         view_tokens=(settings.view_tokens or window * 3 // 4) // builder.share,

@@ -52,6 +52,8 @@ async def serve(settings: Settings) -> None:
         platforms = [channel for channel in channels if channel.name != _CONSOLE.channel]
         tasks.start_soon(app.supervisor.run)
         tasks.start_soon(app.store.run)
+        if app.vectors is not None:
+            tasks.start_soon(app.vectors.run)
         handlers = {"pair": app.door.handle, "search": partial(_search, app.store)}
         await tasks.start(serve_control, settings.home, handlers)
         if isinstance(app.model, Warmable):

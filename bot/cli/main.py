@@ -51,7 +51,7 @@ def _run(chosen: argparse.Namespace) -> int:
     if chosen.command == "eval":
         from bot.cli.evaluate import eval_recall
 
-        return eval_recall(chosen.file, chosen.json)
+        return eval_recall(chosen.file, chosen.json, chosen.embeddings)
     export_dotenv()
     settings = load_settings()
     if chosen.command == "pair":
@@ -60,6 +60,8 @@ def _run(chosen: argparse.Namespace) -> int:
         return pair(settings, chosen.code)
     if chosen.command == "tape":
         return _tape(settings, chosen)
+    if chosen.command == "memory":
+        return _memory(settings, chosen)
     if chosen.command == "import":
         return _import(settings, chosen)
     if chosen.command == "tape-server":
@@ -90,6 +92,18 @@ def _tape(settings: Settings, chosen: argparse.Namespace) -> int:
     if chosen.turn is not None:
         return show_turn(settings, chosen.session, chosen.turn)
     return show_tape(settings, chosen.session, last=chosen.last, everything=chosen.all)
+
+
+def _memory(settings: Settings, chosen: argparse.Namespace) -> int:
+    if chosen.memory == "audit":
+        from bot.cli.memory_audit import audit_memory
+
+        return audit_memory(settings, chosen.session, as_json=chosen.json)
+    from bot.cli.memory_export import export_memory, write_memory_files
+
+    if chosen.memory == "files":
+        return write_memory_files(settings, chosen.session, chosen.to)
+    return export_memory(settings, chosen.session, chosen.to)
 
 
 def _import(settings: Settings, chosen: argparse.Namespace) -> int:

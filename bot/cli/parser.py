@@ -22,6 +22,7 @@ def make_parser() -> argparse.ArgumentParser:
     pair = commands.add_parser("pair", help="show who may use the bot, or let somebody in")
     pair.add_argument("code", nargs="?", help="the code that the bot gave them")
     _tape(commands.add_parser("tape", help="look at tapes, search, check and export them"))
+    _memory(commands.add_parser("memory", help="check what is remembered, or take it away"))
     _import(commands.add_parser("import", help="bring conversations and memory over"))
     _tape_server(commands.add_parser("tape-server", help="serve tapes to bots on other machines"))
     _eval(commands.add_parser("eval", help="measure how well what was said is found again"))
@@ -46,6 +47,21 @@ def _tape(parser: argparse.ArgumentParser) -> None:
     export.add_argument("session", nargs="?", help="only this one; all need --output FOLDER")
     export.add_argument("--format", choices=FORMATS, default="jsonl", help="jsonl is lossless")
     export.add_argument("--output", type=Path, metavar="PATH", help="a file, or a folder for all")
+
+
+def _memory(parser: argparse.ArgumentParser) -> None:
+    memory = parser.add_subparsers(dest="memory", required=True, metavar="COMMAND")
+    export = memory.add_parser("export", help="write all that is remembered of a session as a zip")
+    export.add_argument("session", help="for example console:local")
+    export.add_argument("--to", type=Path, metavar="FILE", help="a file, or a folder for it")
+    files = memory.add_parser("files", help="write MEMORY.md and HISTORY.md of a session")
+    files.add_argument("session", help="for example console:local")
+    files.add_argument("--to", type=Path, metavar="DIR", required=True, help="the folder for them")
+    audit = memory.add_parser("audit", help="check what facts rest on, and whether they still hold")
+    audited = audit.add_mutually_exclusive_group()
+    audited.add_argument("session", nargs="?", help="only this session, or this scope's tape")
+    audited.add_argument("--all", action="store_true", help="everything, as without a session")
+    audit.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def _import(parser: argparse.ArgumentParser) -> None:
@@ -85,6 +101,11 @@ def _eval(parser: argparse.ArgumentParser) -> None:
     recall = kinds.add_parser("recall", help="ask the search the questions of a file")
     recall.add_argument("file", type=Path, help="messages and questions, as JSON lines")
     recall.add_argument("--json", action="store_true", help="print one JSON object")
+    recall.add_argument(
+        "--embeddings",
+        metavar="MODEL",
+        help="measure recall by meaning beside it: local, or litellm's",
+    )
 
 
 def _count(text: str) -> int:

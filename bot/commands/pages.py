@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 from bot.bus import Button
 
 PAGE = 1_500
 """Characters of a page: fits one message of every platform, with what stands around it."""
 
 _WORTH_FILLING = PAGE // 4
+_NUMBER = re.compile(r"(?:^|\s)page (\d{1,4})\Z", re.ASCII)
+_LONGEST_BUTTON = 64
+"""Bytes of a command that every platform's buttons carry."""
+
+
+def page_of(text: str) -> tuple[str, int]:
+    """Return a text without the ``page N`` at its end, and that page, by default the first."""
+    text = text.strip()
+    found = _NUMBER.search(text)
+    return (text, 1) if found is None else (text[: found.start()].strip(), int(found[1]))
+
+
+def fitting(buttons: Iterable[Button]) -> tuple[Button, ...]:
+    """Return the buttons whose commands every platform carries."""
+    return tuple(
+        one
+        for one in buttons
+        if len(one.command.encode()) <= _LONGEST_BUTTON and "\n" not in one.command
+    )
 
 
 def paged(text: str, page: int, command: str) -> tuple[str, tuple[Button, ...]]:

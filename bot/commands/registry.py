@@ -1,8 +1,8 @@
 """The command contract: what a command is given, and what it gives back.
 
-A command never writes. It returns a text, and a change of memory where there is one; the session's
-worker writes the change, the reply and the end of the turn in one append, so that a command is done
-exactly once, whatever is killed when.
+A command is on the tape before it runs. It returns a text, and an edit of the memory zone where there is
+one; the session's worker writes the edit, the reply and the end of the turn in one append. Facts it
+changes itself, under a key made of the command's message: run again after a kill, it changes them once.
 """
 
 from __future__ import annotations
@@ -12,9 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from bot.bus import Button, Role
+from bot.bus import Button, OutFile, Role
 from bot.commands.parser import ParsedCommand, nearest
+from bot.memory.archived import Archived
 from bot.memory.fold import SessionFold
+from bot.memory.forgetting.survey import Survey
+from bot.memory.forgetting.telling import Erased
+from bot.memory.forgetting.wanted import Wanted
+from bot.memory.longterm import LongTermMemory
 from bot.memory.snapshot import MemorySnapshot
 from bot.memory.zone import Edit, MemoryZone
 from bot.tape.entries import TapeEntry
@@ -31,6 +36,7 @@ class CommandReply:
         notes: Entries written along with the change.
         buttons: Shown below it where the platform has buttons.
         in_place: It takes the place of the message whose button was pressed.
+        files: Sent with it; they lie in the folder for exports.
     """
 
     text: str | Callable[[MemorySnapshot], str]
@@ -38,6 +44,7 @@ class CommandReply:
     notes: Sequence[TapeEntry] = ()
     buttons: tuple[Button, ...] = ()
     in_place: bool = True
+    files: tuple[OutFile, ...] = ()
 
     def render(self, snapshot: MemorySnapshot) -> str:
         """Return the text."""
@@ -51,10 +58,14 @@ class Asker:
     Attributes:
         role: What they may do.
         private: Nobody else is present.
+        id: The platform's id of them.
+        inbound: The platform's id of the command's message.
     """
 
     role: Role
     private: bool
+    id: str
+    inbound: str
 
 
 class CommandContext(Protocol):
@@ -76,6 +87,16 @@ class CommandContext(Protocol):
         ...
 
     @property
+    def memory(self) -> LongTermMemory:
+        """What it believes."""
+        ...
+
+    @property
+    def heard(self) -> TapeEntry:
+        """The command, as it is on the tape."""
+        ...
+
+    @property
     def asker(self) -> Asker:
         """Who gave the command."""
         ...
@@ -88,6 +109,43 @@ class CommandContext(Protocol):
     @property
     def commands(self) -> CommandRegistry:
         """All commands."""
+        ...
+
+    async def archive(self) -> Archived:
+        """Write all that is remembered of the session into one file of the folder for exports.
+
+        Run again after a kill, a command gets the same file.
+
+        Raises:
+            TapeWriteError: The storage refused.
+        """
+        ...
+
+    async def survey(self, wanted: Wanted) -> Survey:
+        """Return what would be forgotten if the asker wanted it so; nothing is changed."""
+        ...
+
+    async def erase(
+        self, wanted: Wanted, request: TapeEntry, shown: tuple[frozenset[int], int]
+    ) -> Erased | Survey:
+        """Erase for good what an earlier request asks for, and the request.
+
+        Args:
+            wanted: What it asks for.
+            request: Its entry on this tape.
+            shown: Numbers of the facts, and how many messages, that the asker has been shown.
+
+        Returns:
+            What was forgotten; a survey where it would be much more, and nothing was erased.
+
+        Raises:
+            MemoryRefused: Something runs that knows the words; nothing was erased.
+            TapeError: The storage refused; asking again goes on from there.
+        """
+        ...
+
+    async def drop_request(self, wanted: Wanted) -> None:
+        """Erase the words of this command itself, where they found nothing else."""
         ...
 
     def model_line(self) -> str:

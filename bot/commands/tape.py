@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable
 
-from bot.bus import Button
-from bot.commands.pages import paged
+from bot.commands.pages import fitting, page_of, paged
 from bot.commands.parser import nearest
 from bot.commands.registry import Command, CommandContext, CommandReply
 from bot.tape.search import SearchQuery
 from bot.tools.tape import anchors_on, find, render_anchors, render_hits, render_info
 
 _LISTED = 20
-_PAGE = re.compile(r"\bpage (\d{1,4})\Z")
-_LONGEST_BUTTON = 64
-"""Bytes of a command that every platform's buttons carry."""
-
 _LONGEST_SHOWN = 100
 
 
@@ -25,24 +19,17 @@ async def _info(_: str, context: CommandContext) -> CommandReply:
 
 
 async def _anchors(topic: str, context: CommandContext) -> CommandReply:
-    topic, page = _page_of(topic)
+    topic, page = page_of(topic)
     found = await anchors_on(context.tape, topic, _LISTED)
     return _reply(render_anchors(found, context.zone.timezone), page, f"/tape anchors {topic}")
 
 
 async def _search(words: str, context: CommandContext) -> CommandReply:
-    words, page = _page_of(words)
+    words, page = page_of(words)
     if not words:
         return CommandReply("What shall I look for? For example: `/tape search the green bicycle`.")
     found = await find(context.tape, SearchQuery(words, limit=_LISTED))
     return _reply(render_hits(found, context.zone.timezone), page, f"/tape search {words}")
-
-
-def _page_of(text: str) -> tuple[str, int]:
-    """Return the text without the page that it asks for at its end, and that page."""
-    text = text.strip()
-    found = _PAGE.search(text)
-    return (text, 1) if found is None else (text[: found.start()].strip(), int(found[1]))
 
 
 def _reply(text: str, page: int, command: str) -> CommandReply:
@@ -50,11 +37,7 @@ def _reply(text: str, page: int, command: str) -> CommandReply:
     if len(command) > _LONGEST_SHOWN:
         command = f"{command[:_LONGEST_SHOWN]}…"
     shown, buttons = paged(text, page, f"{command} page")
-    return CommandReply(shown, buttons=tuple(one for one in buttons if _fits(one)))
-
-
-def _fits(button: Button) -> bool:
-    return len(button.command.encode()) <= _LONGEST_BUTTON and "\n" not in button.command
+    return CommandReply(shown, buttons=fitting(buttons))
 
 
 _FORMS: dict[str, Callable[[str, CommandContext], Awaitable[CommandReply]]] = {

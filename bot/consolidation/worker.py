@@ -1,18 +1,21 @@
 """Runs one consolidation: reads a fixed range, asks the model, checks its answer, records it.
 
-Nothing is written before the answer has passed every check; then history, zone and cursor are one
-append. A result whose range has meanwhile been consolidated is dropped.
+Nothing is written before the answer has been checked. Then the facts change, under a key made of the
+range; and history, zone and cursor are one append. A kill between the two is mended by doing it again.
+A result whose range has meanwhile been consolidated is dropped.
 """
 
 from __future__ import annotations
 
 import logging
 import re
-from dataclasses import dataclass
-from datetime import tzinfo
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, tzinfo
 
 from pydantic import ValidationError
 
+from bot.consolidation.checking import Checker
 from bot.consolidation.policy import Range
 from bot.consolidation.prompts import (
     TOOL,
@@ -23,19 +26,21 @@ from bot.consolidation.prompts import (
 )
 from bot.errors import ConsolidationFailed, ContextOverflow, MemoryRefused
 from bot.llm.base import Model, ModelReply, ModelRequest, Usage
-from bot.memory.fold import SessionFold
-from bot.memory.guards import check_rewrite, merge_concurrent, says_nothing
+from bot.memory.facts.citing import MEMORY_PAUSED
+from bot.memory.facts.fact import Fact
+from bot.memory.facts.proposals import Batch, Proposal
+from bot.memory.longterm import LongTermMemory
 from bot.memory.snapshot import HISTORY, MemorySnapshot
-from bot.memory.transcript import local_time, transcript
+from bot.memory.transcript import local_time, recorded_at, spoken_lines
 from bot.memory.window import WindowFold, as_heard, begins_turn, entry_tokens
-from bot.memory.zone import MemoryZone
 from bot.tape.entries import MEMORY_CONSOLIDATED, TapeEntry, anchor, event
-from bot.tape.service import TapeService
 
 logger = logging.getLogger(__name__)
 
 _SPOKEN = frozenset({"message", "tool_call", "tool_result"})
 _SMALLEST_PORTION = 500
+_PATIENCE = 3
+"""Attempts after which what cannot be used of an answer is left out, and the rest is taken."""
 _DATED = re.compile(r"\s*\[\d{4}-\d\d-\d\d")
 
 
@@ -46,124 +51,152 @@ class Consolidation:
     Attributes:
         range: What it covers.
         history: The history entry.
-        base: Long-term memory as the model saw it.
-        update: Long-term memory as it should be.
+        proposals: What is to change of the facts, each with what it rests on or why it does not hold.
         messages: How many the range holds.
         tokens: What they cost.
         since: Local time of the first thing said in the range.
         until: Of the last.
         usage: Of the call.
         cleared: When memory had last been cleared, as an entry id.
+        facts: The scope whose facts the model was shown.
+        emptied: When that had last been cleared, as an entry id.
     """
 
     range: Range
     history: str
-    base: str
-    update: str
+    proposals: tuple[Proposal, ...]
     messages: int
     tokens: int
     since: str
     until: str
     usage: Usage
     cleared: int = 0
+    facts: str = ""
+    emptied: int = 0
 
 
 async def consolidate(
     model: Model,
-    tape: TapeService,
+    memory: LongTermMemory,
     wanted: Range,
-    fold: SessionFold,
     *,
     portion_tokens: int,
     timezone: tzinfo,
+    demanding: bool = True,
 ) -> Consolidation:
     """Consolidate a range, or as much of its beginning as fits the model.
 
     Args:
         model: Does it.
-        tape: Where the range is read.
+        memory: The session's. What was said before it was cleared, or while it was paused, is not
+            learned.
         wanted: The range.
-        fold: The session's state. What was said before its memory was cleared is not learned.
         portion_tokens: How much conversation fits one request; less is tried where it does not.
         timezone: The user's.
+        demanding: An answer of which no operation holds is worth another try; else what does not hold
+            is left out.
 
     Raises:
         ConsolidationFailed: The answer cannot be used; the text says why.
         ModelError: There was no answer.
     """
-    entries = await tape.read_entries(wanted.first, wanted.last)
+    entries = await memory.tape.read_entries(wanted.first, wanted.last)
     while True:
-        portion = _portion(entries, portion_tokens, fold.window)
+        portion = _portion(entries, portion_tokens, memory.fold.window)
         try:
-            return await _consolidate_portion(model, wanted, portion, fold, timezone)
+            made = await _consolidate_portion(model, memory, wanted, portion, timezone)
         except ContextOverflow:
             if portion_tokens < _SMALLEST_PORTION:
                 raise
             portion_tokens //= 2
+        else:
+            if demanding:
+                _check_usable(made, memory.fold.failure)
+            return made
 
 
 async def _consolidate_portion(
     model: Model,
+    memory: LongTermMemory,
     wanted: Range,
     entries: list[TapeEntry],
-    fold: SessionFold,
     timezone: tzinfo,
 ) -> Consolidation:
+    fold, home = memory.fold, memory.home
+    scope, emptied = home.name, home.fold.cleared
     covered = Range(wanted.first, entries[-1].id if entries else wanted.last)
-    long_term, cleared = fold.zone.snapshot.long_term, fold.zone.cleared
+    cleared = fold.zone.cleared
+    clearing = await home.batch(emptied)
     heard = as_heard(entries, fold.window)
-    lines = transcript((entry for entry in heard if entry.id > cleared), timezone)
+    before = recorded_at(clearing) if clearing is not None else None
+    lines = spoken_lines(_to_learn_from(heard, cleared, before), timezone)
     spoken = [entry for entry in heard if entry.kind in _SPOKEN]
     since = local_time(spoken[0], timezone) if spoken else "?"
     until = local_time(spoken[-1], timezone) if spoken else "?"
+    proposals: tuple[Proposal, ...] = ()
     if lines:
-        refused = str(fold.failure.data.get("error")) if fold.failure is not None else None
-        answer, usage = await _ask(model, long_term, lines, refused)
-        history, update = answer.history_entry.strip(), answer.memory_update.strip()
+        facts = memory.facts()
+        answer, usage = await _ask(model, facts, [line for _, line in lines], fold.failure)
+        history = answer.history_entry.strip()
         if not _DATED.match(history):
             history = f"[{since}] {history}"
+        said = [entry for entry, _ in lines]
+        checker = Checker(memory.tape.name, said, {one.id: one for one in facts}, timezone)
+        proposals = tuple(checker.proposal(one) for one in answer.operations)
     else:
-        history, update, usage = f"[{since}] Nothing that was to be kept.", long_term, Usage()
+        history, usage = f"[{since}] Nothing that was to be kept.", Usage()
     return Consolidation(
         range=covered,
         history=history,
-        base=long_term,
-        update=update,
+        proposals=proposals,
         messages=sum(entry.kind == "message" for entry in spoken),
         tokens=sum(entry_tokens(entry) for entry in spoken),
         since=since,
         until=until,
         usage=usage,
         cleared=cleared,
+        facts=scope,
+        emptied=emptied,
     )
 
 
-async def record(zone: MemoryZone, fold: SessionFold, result: Consolidation) -> bool:
-    """Write history, zone and cursor as one append; False where the range was done already."""
-    wanted = result.range.first
+async def record(memory: LongTermMemory, result: Consolidation) -> bool:
+    """Change the facts; write history, zone and cursor. False where the range was done already.
 
-    def change(snapshot: MemorySnapshot) -> MemorySnapshot:
-        if wanted != fold.window.cursor + 1 or fold.zone.cleared != result.cleared:
-            return snapshot
-        text = merge_concurrent(result.base, snapshot.long_term, result.update)
-        return snapshot if text == snapshot.long_term else snapshot.with_long_term(text)
+    Raises:
+        ConsolidationFailed: It would end much of what is believed; nothing was changed.
+    """
+    fold, zone, wanted = memory.fold, memory.zone, result.range
+    if wanted.first != fold.window.cursor + 1:
+        logger.info("a consolidation of entries %s came too late; dropped", wanted)
+        return False
+    home = memory.home
+    if result.facts != home.name:
+        # The numbers in it are of other facts; the range stays open, and is done again.
+        logger.info(
+            "facts of %s belong elsewhere now; its consolidation is dropped", memory.tape.name
+        )
+        return False
+    cleared = (fold.zone.cleared, home.fold.cleared) != (result.cleared, result.emptied)
+    if not cleared and not memory.paused and result.proposals:
+        key = f"range:{memory.tape.name}:{wanted.first}-{wanted.last}"
+        await _apply(memory, Batch(key, "consolidation", result.proposals), result.usage)
 
     def compose(fresh: MemorySnapshot, zone_part: list[TapeEntry], version: int) -> list[TapeEntry]:
-        if wanted != fold.window.cursor + 1:
-            logger.info("a consolidation of entries %s came too late; dropped", result.range)
+        if wanted.first != fold.window.cursor + 1:
             return []
         history = event(
             HISTORY,
             {
                 "entry": result.history,
-                "range": [result.range.first, result.range.last],
+                "range": [wanted.first, wanted.last],
                 "from": result.since,
                 "to": result.until,
                 "usage": result.usage.as_json(),
             },
         )
         state = {
-            "through": result.range.last,
+            "through": wanted.last,
             "history": version + 1,
             "version": fresh.version,
             "messages": result.messages,
@@ -172,16 +205,70 @@ async def record(zone: MemoryZone, fold: SessionFold, result: Consolidation) -> 
         return [history, *zone_part, anchor(MEMORY_CONSOLIDATED, state)]
 
     cursor = fold.window.cursor
-    await zone.edit(change, compose)
+    await zone.edit(memory.current, compose)
     return cursor != fold.window.cursor
 
 
+async def _apply(memory: LongTermMemory, batch: Batch, usage: Usage) -> None:
+    try:
+        await memory.apply(batch)
+    except MemoryRefused as error:
+        if attempts(memory.fold.failure) < _PATIENCE:
+            text = f"its operations were refused: {error}"
+            raise ConsolidationFailed(text, usage=usage.as_json()) from error
+        # A model that insists must not keep the range open for ever: what it ends stays.
+        kept = tuple(one for one in batch.proposals if one.op != "retire")
+        await memory.apply(replace(batch, proposals=kept))
+
+
+def attempts(failure: TapeEntry | None) -> int:
+    """Return how often the next range has failed in a row."""
+    found = failure.data.get("attempt") if failure is not None else 0
+    return found if type(found) is int else 0
+
+
+def _check_usable(made: Consolidation, failure: TapeEntry | None) -> None:
+    """Ask again where nothing of an answer holds: such a model may do better, told what was wrong.
+
+    Raises:
+        ConsolidationFailed: It should be asked again.
+    """
+    wrong = [one.why for one in made.proposals if one.why]
+    if not wrong or len(wrong) < len(made.proposals) or attempts(failure) >= _PATIENCE:
+        return
+    text = f"none of its {len(wrong)} operations could be used: {'; '.join(wrong[:3])}"
+    raise ConsolidationFailed(text, usage=made.usage.as_json())
+
+
+def _to_learn_from(
+    heard: Sequence[TapeEntry], cleared: int, emptied: datetime | None
+) -> list[TapeEntry]:
+    """Return what may be learned from: nothing from before a clearing, or said while paused.
+
+    Args:
+        heard: What was said.
+        cleared: Id of the entry that last cleared memory in this chat.
+        emptied: When that was last done in any chat of the same scope.
+    """
+    found = []
+    paused = False
+    for entry in heard:
+        if entry.kind == "message" and entry.payload.get("role") == "user":
+            paused = entry.meta.get(MEMORY_PAUSED) is True
+        moment = recorded_at(entry) if emptied is not None else None
+        gone = moment is not None and emptied is not None and moment < emptied
+        if entry.id > cleared and not paused and not gone:
+            found.append(entry)
+    return found
+
+
 async def _ask(
-    model: Model, long_term: str, lines: list[str], refused: str | None
+    model: Model, facts: Sequence[Fact], lines: list[str], failure: TapeEntry | None
 ) -> tuple[SaveMemory, Usage]:
     by_grammar = model.profile.json_schema and not model.profile.tools
+    refused = str(failure.data.get("error")) if failure is not None else None
     request = ModelRequest(
-        messages=consolidation_messages(long_term, lines, by_grammar=by_grammar, refused=refused),
+        messages=consolidation_messages(facts, lines, by_grammar=by_grammar, refused=refused),
         tools=() if by_grammar else (save_memory_tool(),),
         tool_choice="auto" if by_grammar else TOOL,
         json_schema=schema() if by_grammar else None,
@@ -191,17 +278,10 @@ async def _ask(
     )
     reply = await model.complete(request)
     try:
-        answer = _read(reply, by_grammar=by_grammar)
-        if not long_term and says_nothing(answer.memory_update):
-            return answer.model_copy(update={"memory_update": ""}), reply.usage
-        check_rewrite(long_term, answer.memory_update, answer.removed)
-    except MemoryRefused as error:
-        text = f"its memory update was refused: {error}"
-        raise ConsolidationFailed(text, usage=reply.usage.as_json()) from error
+        return _read(reply, by_grammar=by_grammar), reply.usage
     except ConsolidationFailed as error:
         error.usage = reply.usage.as_json()
         raise
-    return answer, reply.usage
 
 
 def _read(reply: ModelReply, *, by_grammar: bool) -> SaveMemory:

@@ -22,7 +22,7 @@ SUFFIXES: dict[Format, str] = {
 }
 """What a file of each format is called."""
 
-_CHUNK = 1_000
+_CHUNK = 500
 
 
 async def exported(
@@ -41,25 +41,28 @@ async def exported(
     Raises:
         TapeNotFound: There is no such tape.
     """
-    chunks = _chunks(store, tape)
-    async with aclosing(chunks):
+    async with aclosing(chunks(store, tape)) as portions:
         if form == "jsonl":
-            async for entries in chunks:
+            async for entries in portions:
                 yield b"".join(encode([entry]) for entry in entries)
         elif form == "markdown":
             transcript = Transcript(timezone)
             yield transcript.head(await store.get_title(tape), tape).encode()
-            async for entries in chunks:
+            async for entries in portions:
                 yield "".join(map(transcript.block, entries)).encode()
         else:
             trajectories = Trajectories()
-            async for entries in chunks:
+            async for entries in portions:
                 yield b"".join(line for entry in entries for line in trajectories.take(entry))
             yield b"".join(trajectories.finish())
 
 
-async def _chunks(store: TapeStore, tape: str) -> AsyncGenerator[list[TapeEntry], None]:
-    """Yield the entries in portions, up to the newest at the time of asking."""
+async def chunks(store: TapeStore, tape: str) -> AsyncGenerator[list[TapeEntry], None]:
+    """Yield a tape's entries in portions, up to the newest at the time of asking.
+
+    Raises:
+        TapeNotFound: There is no such tape.
+    """
     last = await store.version(tape)
     for first in range(1, last + 1, _CHUNK):
         yield await store.read(tape, first, min(last, first + _CHUNK - 1))

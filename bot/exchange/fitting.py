@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from bot.clock import iso
 from bot.exchange.foreign import Remembered
+from bot.memory.facts.fact import LONGEST_TEXT
 from bot.memory.guards import MAX_BYTES, says_nothing
 from bot.memory.snapshot import HISTORY, MAX_NOTE, DailyNote, MemorySnapshot
 from bot.tape.entries import TapeEntry, event
@@ -27,15 +28,18 @@ def fitted(
     """
     rest: list[TapeEntry] = []
     text = "" if says_nothing(memory.long_term) else memory.long_term
+    # No fact is so long.
+    endless = [line for line in text.split("\n") if len(line) > LONGEST_TEXT]
+    text = "\n".join(line for line in text.split("\n") if len(line) <= LONGEST_TEXT)
     long_term, more = _split(text, _LONG_TERM_BYTES)
-    rest += _pieces("From MEMORY.md", more, iso(now))
+    rest += _pieces("From MEMORY.md", "\n".join([more, *endless]), iso(now))
     oldest = (now - timedelta(days=retention_days)).date().isoformat()
     kept: list[DailyNote] = []
     for day, note in sorted(memory.notes.items()):
         body, more = _split(note, MAX_NOTE) if day >= oldest else ("", note)
         kept += [DailyNote(day, body)] if body else []
         rest += _pieces(f"Notes of {day}", more, min(f"{day}T12:00:00.000+00:00", iso(now)))
-    return MemorySnapshot(current.version + 1, long_term, tuple(kept)), rest
+    return MemorySnapshot(current.version + 1, long_term, tuple(kept), current.shared), rest
 
 
 def _split(text: str, room: int) -> tuple[str, str]:

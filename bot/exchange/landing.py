@@ -6,6 +6,8 @@ Rule 2: an ``imported`` event, first of the append, says what it was: a second i
 Rule 3: behind it stands a boundary: the bot begins afresh, with the memory and without the words.
 Rule 4: what the other bot had put behind it counts as consolidated; the rest is consolidated here.
 Rule 5: nothing is lost for its length: what memory has no room for is history, in pieces.
+Rule 6: each line of long-term memory becomes a fact of the scope that the session belongs to; where a
+    kill comes between, doing it again does that, too.
 """
 
 from __future__ import annotations
@@ -13,15 +15,23 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Literal
 
+from bot.bus import Address
 from bot.clock import Clock, iso
 from bot.errors import TapeNotFound
 from bot.exchange.fitting import fitted
 from bot.exchange.foreign import CONSOLE, Conversation, Found, Remembered
-from bot.memory.snapshot import DAILY, LONG_TERM, MemorySnapshot, ZoneFold, zone_entries
+from bot.exchange.shapes import is_private
+from bot.memory.facts.citing import cite
+from bot.memory.facts.fact import LONGEST_TEXT
+from bot.memory.facts.proposals import Batch, Proposal
+from bot.memory.longterm import under_headings
+from bot.memory.scope import Kind, ScopeMemory
+from bot.memory.scopes import person_scope, scope_entry
+from bot.memory.snapshot import DAILY, LONG_TERM, SHARED, MemorySnapshot, ZoneFold, zone_entries
 from bot.memory.window import entry_tokens
 from bot.tape.entries import (
     MEMORY_CONSOLIDATED,
@@ -32,6 +42,7 @@ from bot.tape.entries import (
     anchor,
     event,
 )
+from bot.tape.service import TapeService
 from bot.tape.store import HEADER, REPAIR, TapeStore
 
 IMPORTED = "imported"
@@ -42,7 +53,7 @@ SESSION_IMPORTED = "session/imported"
 
 _HEAD = 64  # entries; an untouched tape has fewer, and an import stands within them
 _BOOKKEEPING = frozenset(
-    {HEADER, REPAIR, SESSION_START, MEMORY_OPEN, MEMORY_SEAL, LONG_TERM, DAILY}
+    {HEADER, REPAIR, SESSION_START, MEMORY_OPEN, MEMORY_SEAL, LONG_TERM, SHARED, DAILY}
 )
 
 Status = Literal["imported", "known", "refused"]
@@ -135,6 +146,7 @@ class Landing:
             return Outcome(one.session, "known", "nothing was said in it; nothing to do")
         if (known := await self._import_on(one.session)) is not None:
             if known.data.get("digest") == digest:
+                await self._learn(parcel, known)
                 return Outcome(one.session, "known", "was brought over before; nothing to do")
             text = (
                 f"has an import from {known.data.get('from')} already, of something else or of less"
@@ -153,8 +165,26 @@ class Landing:
             version = await self.store.version(one.session)
             started = any(entry.name == SESSION_START for entry in held)
             batch = self._batch(parcel, digest, version, zone.snapshot, started=started)
-            await self.store.append_many(one.session, batch, expect=version)
+            written = await self.store.append_many(one.session, batch, expect=version)
+            await self._learn(parcel, next(e for e in written if e.name == IMPORTED))
         return Outcome(one.session, "imported", _told(parcel))
+
+    async def _learn(self, parcel: _Parcel, imported: TapeEntry) -> None:
+        """Make the lines of long-term memory facts, once, whatever it has room for."""
+        session = parcel.one.session
+        if self.dry_run or not parcel.memory.long_term:
+            return
+        cited = cite(session, imported, "")
+        evidence = (replace(cited, origin="import", who="memory"),)
+        proposals = tuple(
+            Proposal("add", line, subject=heading, evidence=evidence)
+            for heading, line in under_headings(parcel.memory.long_term)
+            if len(line) <= LONGEST_TEXT
+        )
+        home = _home(session)
+        kind: Kind = "session" if home == session else "person"
+        scope = ScopeMemory(TapeService(self.store, home), kind, self.clock)
+        await scope.apply(Batch(f"import:{session}:{imported.data['digest']}", "import", proposals))
 
     async def _import_on(self, session: str) -> TapeEntry | None:
         """Return the event of what was brought onto a tape; None where nothing was."""
@@ -206,7 +236,10 @@ class Landing:
         before = [*begin, event(IMPORTED, data), *history]
         first = version + 1 + len(before)
         entries = [*before, *one.entries]
-        entries += zone_entries(snapshot, iso(now)) if memory else []
+        if memory:
+            home = _home(one.session)
+            entries += [scope_entry(home)] if home != one.session else []
+            entries += zone_entries(snapshot, iso(now))
         if one.settled:
             entries.append(_settled(one, first, snapshot if memory else current))
         state: dict[str, Any] = {
@@ -218,6 +251,14 @@ class Landing:
         }
         entries.append(anchor(SESSION_IMPORTED, state))
         return [entry.with_meta(origin=found.origin) for entry in entries]
+
+
+def _home(session: str) -> str:
+    """Return the tape that a session's facts belong to, as far as its key tells."""
+    if is_private(session) is not True:
+        return session
+    address = Address.parse(session)
+    return person_scope(address.channel, address.chat_id)
 
 
 def _settled(one: Conversation, first: int, zone: MemorySnapshot) -> TapeEntry:

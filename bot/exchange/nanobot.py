@@ -20,7 +20,7 @@ from typing import Any
 
 from bot.clock import iso
 from bot.exchange.foreign import Conversation, Found, is_file, lines_of_json, name_sessions, shown
-from bot.exchange.nanobot_memory import read_memory
+from bot.exchange.nanobot_memory import holds_memory, read_memory
 from bot.exchange.shapes import (
     Unanswered,
     attachment,
@@ -54,7 +54,8 @@ def read_nanobot(path: Path, timezone: tzinfo) -> Found:
     """Return what is found at a path. Blocking.
 
     Args:
-        path: nanobot's home (``~/.nanobot``), its workspace, or one session file.
+        path: nanobot's home (``~/.nanobot``), its workspace, one session file, or a folder with
+            ``MEMORY.md`` or ``HISTORY.md`` in it.
         timezone: Of its times: nanobot writes them without one.
     """
     found = Found(BOT)
@@ -73,8 +74,8 @@ def read_nanobot(path: Path, timezone: tzinfo) -> Found:
         found.conversations.append(_conversation(record, found, timezone))
     found.conversations.sort(key=lambda one: one.until, reverse=True)
     name_sessions(found, _OWN_CONSOLE)
-    for folder in (path / "memory", path / "workspace" / "memory"):
-        if folder.is_dir():
+    for folder in (path / "memory", path / "workspace" / "memory", path):
+        if folder.is_dir() and (folder != path or holds_memory(path)):
             read_memory(folder, path, found, timezone)
             break
     return found

@@ -31,6 +31,11 @@ _TEMPLATE = frozenset(
 )
 
 
+def holds_memory(folder: Path) -> bool:
+    """Say whether the files of a memory lie in a folder themselves."""
+    return any((folder / name).is_file() for name in ("MEMORY.md", "HISTORY.md"))
+
+
 def read_memory(folder: Path, home: Path, found: Found, timezone: tzinfo) -> None:
     """Read a ``memory`` folder. Blocking.
 
@@ -49,7 +54,7 @@ def read_memory(folder: Path, home: Path, found: Found, timezone: tzinfo) -> Non
         *_history_lines(folder / "HISTORY.md", home, found, timezone),
         *_history_records(folder / "history.jsonl", home, found, timezone),
     ]
-    for note in sorted(folder.glob("*.md")):
+    for note in sorted([*folder.glob("*.md"), *folder.glob("notes/*.md")]):
         if _DAY.fullmatch(note.stem):
             body = text_of(note, shown(note, home), found.problems)
             body = body.removeprefix(f"# {note.stem}").strip()

@@ -15,12 +15,15 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from bot.llm.base import Usage
+from bot.memory.facts.fold import FactFold, folded
 from bot.memory.snapshot import MemorySnapshot, ZoneFold
 from bot.memory.turns import OpenTurn, TurnFold, Undelivered, usage_from
 from bot.memory.window import WindowFold, WindowMark
 from bot.tape.entries import MEMORY_CONSOLIDATED, TapeEntry, event
 
 CONSOLIDATION_FAILED = "consolidation.failed"
+SCOPE = "memory.scope"
+"""An event that says which scope a session's facts belong to: ``{home}``."""
 SESSION_MARK = "session.mark"
 """Where a fold stood, noted while no turn ends: a group may talk for long without the bot."""
 
@@ -46,6 +49,9 @@ class Pointers(BaseModel):
         prompt_tokens: What the provider counted in the last turn's prompt.
         open: The open turn.
         unsettled: Messages not yet listed in a ``turn.end``.
+        commands: Commands not yet listed in one.
+        home: The scope that the session's facts belong to; empty for its own tape.
+        facts: Id of the last entry that changed facts on this tape, 0 where none did.
         undelivered: Turn, entry, reply-to and inbound of answers without a receipt.
         shown: Platform messages that carry a part of such an answer, by turn.
         spans: The ranges that hold what is in view, where most of what is between is not.
@@ -68,6 +74,9 @@ class Pointers(BaseModel):
     prompt_tokens: int
     open: dict[str, Any] | None = None
     unsettled: dict[str, int] = {}
+    commands: dict[str, int] = {}
+    home: str = ""
+    facts: int = 0
     undelivered: list[list[Any]] = []
     shown: dict[str, list[str]] = {}
     spans: list[list[int]] = []
@@ -85,6 +94,8 @@ class SessionFold:
         boundary: The last boundary anchor.
         consolidated: The last ``memory/consolidated`` anchor.
         failure: The last failed consolidation's event, None once one has succeeded.
+        facts: Facts on this tape.
+        home: The scope that the session's facts belong to; empty for its own tape.
         version: Id of the last entry applied.
     """
 
@@ -96,6 +107,8 @@ class SessionFold:
     boundary: TapeEntry | None = None
     consolidated: TapeEntry | None = None
     failure: TapeEntry | None = None
+    facts: FactFold = field(default_factory=FactFold)
+    home: str = ""
     version: int = 0
 
     def apply(self, entry: TapeEntry) -> None:
@@ -104,6 +117,7 @@ class SessionFold:
         self.turns.apply(entry)
         cleared = self.zone.cleared
         self.zone.apply(entry)
+        self.facts.apply(entry)
         if entry.is_boundary:
             self.boundary = entry
             self._freeze()
@@ -114,9 +128,17 @@ class SessionFold:
             self._freeze()
         elif entry.kind == "event" and entry.name == CONSOLIDATION_FAILED:
             self.failure = entry
+        elif entry.kind == "event" and entry.name == SCOPE:
+            self._move(str(entry.data.get("home") or ""))
         elif self.zone.cleared != cleared:
             self._freeze()
         self.version = entry.id
+
+    def _move(self, home: str) -> None:
+        if self.home and home != self.home:
+            # What belongs to somebody else leaves the prompt at once.
+            self.frozen, self.frozen_span = MemorySnapshot(), None
+        self.home = home
 
     def _freeze(self) -> None:
         self.frozen, self.frozen_span = self.zone.snapshot, self.zone.span
@@ -148,6 +170,12 @@ class SessionFold:
             pointers["open"] = {**asdict(turns.open), "spent": turns.open.spent.as_json()}
         if turns.unsettled:
             pointers["unsettled"] = dict(turns.unsettled)
+        if turns.commands:
+            pointers["commands"] = dict(turns.commands)
+        if self.home:
+            pointers["home"] = self.home
+        if self.facts.last:
+            pointers["facts"] = self.facts.last
         if turns.undelivered:
             pointers["undelivered"] = [
                 [one.turn, one.entry, one.reply_to, list(one.inbound)]
@@ -165,7 +193,7 @@ class SessionFold:
         Args:
             pointers: From a ``turn.end``.
             found: The entries they name, by id: anchors, zones, failure, answers, and all
-                from ``window[1]`` to ``at``.
+                from ``window[1]`` to ``at``; and those that its facts are folded from.
 
         Raises:
             KeyError: An entry that the pointers name is not there.
@@ -185,6 +213,7 @@ class SessionFold:
         self.turns = TurnFold(
             open=OpenTurn(**{**opened, "spent": usage_from(opened["spent"])}) if opened else None,
             unsettled=dict(pointers.unsettled),
+            commands=dict(pointers.commands),
             undelivered={
                 turn: Undelivered.of(turn, found[entry], reply_to, tuple(inbound))
                 for turn, entry, reply_to, inbound in pointers.undelivered
@@ -195,6 +224,9 @@ class SessionFold:
             prompt=(str(pointers.prompt[0]), int(pointers.prompt[1])),
             last_prompt_tokens=pointers.prompt_tokens,
         )
+        self.home = pointers.home
+        self.facts = folded(found[i] for i in sorted(found) if i <= pointers.facts)
+        self.facts.version = pointers.at
         self.version = pointers.at
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import ValidationError
 
 from bot.memory.fold import SESSION_MARK, Pointers, SessionFold
+from bot.memory.scope import last_facts
 from bot.memory.window import TURN_END, WindowFold
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
@@ -55,7 +56,8 @@ async def _named(tape: TapeService, pointers: Pointers) -> dict[int, TapeEntry]:
     single = (pointers.boundary, pointers.consolidated, pointers.failure)
     spans += [(one, one) for one in single if one]
     spans += [(entry, entry) for _, entry, _, _ in pointers.undelivered]
-    found: dict[int, TapeEntry] = {}
+    # These alone may lie long before; the others are named one by one, or are close together.
+    found = {entry.id: entry for entry in await last_facts(tape, pointers.facts)}
     for first, last in spans:
         if not all(i in found for i in range(first, last + 1)):
             found |= {entry.id: entry for entry in await tape.read_entries(first, last)}

@@ -1,9 +1,10 @@
-"""Recall: finds what was said before, in the zone, the history and on the tape.
+"""Recall: finds what was said before, in the zone, among the facts, in the history and on the tape.
 
 Every passage carries its date, who said it, and the id of its entry, so that an answer can be checked.
-What stands on the tape is found and ranked by the store's search. The lines of the zone, which are few,
-are compared with it by plain scores: the share of the question's words, weighted by rarity, with words
-cut to their stems; scripts without spaces are compared by pairs of characters.
+What stands on the tape is found and ranked by the store's search, and by what it means where there are
+vectors. Facts and the lines of the zone, which are few, are compared with it by plain scores: the share
+of the question's words, weighted by rarity, with words cut to their stems; scripts without spaces are
+compared by pairs of characters.
 """
 
 from __future__ import annotations
@@ -15,13 +16,17 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, tzinfo
 from itertools import zip_longest
 
+from bot.embeddings.vectors import VectorIndex
 from bot.memory.attachments import attachments
+from bot.memory.facts.fact import Evidence
+from bot.memory.fusion import search_tape
 from bot.memory.guards import lines_of
+from bot.memory.longterm import LongTermMemory
 from bot.memory.snapshot import HISTORY, MemorySnapshot
-from bot.memory.transcript import said_at, speaker
+from bot.memory.transcript import said_at, shown_time, speaker
 from bot.memory.words import words_of
 from bot.tape.entries import TapeEntry
-from bot.tape.search import LONGEST_QUERY, Hit, SearchQuery
+from bot.tape.search import LONGEST_QUERY, Hit
 from bot.tape.service import TapeService
 
 _SHOWN = 400
@@ -37,6 +42,23 @@ _OWN_NAMES = frozenset({"memory", "note", "history", "tapebot"})
 
 
 @dataclass(frozen=True, slots=True)
+class FactLine:
+    """A long-term fact of a scope that the session may read.
+
+    Attributes:
+        text: What is believed.
+        when: Since when, as it is shown; empty where that is not known.
+        evidence: Ids of the entries that it rests on, as they are shown: ``#12`` or ``telegram:1#12``.
+        who: What it is shown as.
+    """
+
+    text: str
+    when: str
+    evidence: tuple[str, ...] = ()
+    who: str = "memory"
+
+
+@dataclass(frozen=True, slots=True)
 class Passage:
     """Something found.
 
@@ -45,8 +67,9 @@ class Passage:
         who: A person's name, ``tapebot``, ``memory``, ``note``, ``history``, or ``file:`` and a
             file's name.
         text: The words, cut where they are long.
-        entry: Id of the tape entry; None for the zone.
+        entry: Id of the tape entry; None for the zone and for facts.
         score: Higher is better.
+        evidence: Ids of the entries that a fact rests on.
     """
 
     when: str
@@ -54,13 +77,15 @@ class Passage:
     text: str
     entry: int | None
     score: float
+    evidence: tuple[str, ...] = ()
 
     def render(self) -> str:
         """Return it as one line of a record."""
         text = " ".join(self.text.split())
         if len(text) > _SHOWN:
             text = text[:_SHOWN].rstrip() + "…"
-        reference = f" [#{self.entry}]" if self.entry is not None else ""
+        named = self.evidence if self.entry is None else (f"#{self.entry}",)
+        reference = f" [{', '.join(named)}]" if named else ""
         when = f"{self.when}, " if self.when else ""
         return f"- {when}{self.who}{reference}: {text}"
 
@@ -74,41 +99,63 @@ async def recall(
     now: datetime,
     timezone: tzinfo | None,
     limit: int = 8,
+    before: int | None = None,
+    facts: Sequence[FactLine] = (),
+    vectors: VectorIndex | None = None,
 ) -> list[Passage]:
     """Return what fits the query best, best first; without one, the newest of each kind.
 
     Args:
-        tape: Where to look.
+        tape: Where to look; no other tape is searched.
         snapshot: The memory zone.
         query: Words to look for.
-        days: How far back; further where nothing fits.
+        days: How far back; further where no word of the query is found.
         now: The current time.
         timezone: The user's, for dates.
         limit: Passages at most.
+        before: Of the tape only entries with a lower id.
+        facts: Of the scopes that the session may read.
+        vectors: Of the tapes; None finds by words alone.
     """
     since = now - timedelta(days=days)
     wanted = (query or "").strip()[:LONGEST_QUERY]
-    zone = _from_zone(snapshot, since.astimezone(timezone).date().isoformat())
-    hits = await _hits(tape, wanted, since, min(_CANDIDATES * limit, _MOST_CANDIDATES))
+    zone = _from_zone(snapshot, since.astimezone(timezone).date().isoformat(), facts)
+    hits = await search_tape(
+        tape,
+        wanted,
+        kinds=_FOUND,
+        limit=min(_CANDIDATES * limit, _MOST_CANDIDATES),
+        since=since,
+        before=before,
+        asking=await _asking(tape),
+        vectors=vectors,
+    )
     if not wanted:
         return _newest_of_each([*zone, *_newest_first(hits, timezone)], limit)
     found = _ranked(zone, hits, wanted, timezone)
-    if not found and days < _ANY_DAYS:
+    by_words = any(hit.direct for hit in hits) or any(one.entry is None for one in found)
+    if not (found and by_words) and days < _ANY_DAYS:
         return await recall(
-            tape, snapshot, query, days=_ANY_DAYS, now=now, timezone=timezone, limit=limit
+            tape,
+            snapshot,
+            query,
+            days=_ANY_DAYS,
+            now=now,
+            timezone=timezone,
+            limit=limit,
+            before=before,
+            facts=facts,
+            vectors=vectors,
         )
     return found[:limit]
 
 
-async def _hits(tape: TapeService, wanted: str, since: datetime, limit: int) -> list[Hit]:
-    """Return what the tape has, but the newest message: it is what asks, and holds no answer."""
-    asking = 0
+async def _asking(tape: TapeService) -> int:
+    """Return the id of the newest message: it is what asks, and holds no answer."""
     async for entry in tape.read_back():
         if entry.kind == "message" and entry.payload.get("role") == "user":
-            asking = entry.id
-            break
-    query = SearchQuery(wanted, kinds=_FOUND, since=since, limit=limit + 1)
-    return [hit for hit in await tape.search(query) if hit.entry.id != asking]
+            return entry.id
+    return 0
 
 
 def _newest_of_each(found: Sequence[Passage], limit: int) -> list[Passage]:
@@ -143,8 +190,8 @@ def _ranked(
     best = max((shares[id(one)] for one in texts), default=0.0)
     top = max((score for _, score in said), default=0.0)
     scored = [(shares[id(one)], one) for one in (*zone, *files) if shares[id(one)]]
-    if not scored and not best and any(hit.direct for hit in hits):
-        # Found by words spelt a little differently, or by a date: by none that both have.
+    if not best and not (scored and any(hit.direct for hit in hits)):
+        # Found by words spelt a little differently, by a date or by meaning: by no word that both have.
         best = _UNSHARED
     if top and best:
         # A question that was asked before shares its words but holds no answer.
@@ -174,14 +221,26 @@ def _asks(passage: Passage) -> bool:
     return passage.text.rstrip().endswith(("?", "？", "؟"))
 
 
-def _from_zone(snapshot: MemorySnapshot, oldest: str) -> list[Passage]:
-    found = [Passage("", "memory", line, None, 0.0) for line in lines_of(snapshot.long_term)]
+def _from_zone(snapshot: MemorySnapshot, oldest: str, facts: Sequence[FactLine]) -> list[Passage]:
+    """Return the facts, the lines of memory that are none of them, and the notes."""
+    told = {_same(one.text): one for one in facts}
+    found = [Passage(one.when, one.who, one.text, None, 0.0, one.evidence) for one in told.values()]
+    found += [
+        Passage("", "memory", line, None, 0.0)
+        for line in lines_of(f"{snapshot.long_term}\n{snapshot.shared}")
+        if _same(line) not in told
+    ]
     for note in reversed(snapshot.dailies):
         if note.date >= oldest:
             found += [
                 Passage(note.date, "note", line, None, 0.0) for line in lines_of(note.content)
             ]
     return found
+
+
+def _same(text: str) -> str:
+    """Return what two ways to write the same line have in common."""
+    return " ".join(text.split()).strip("-*• ").rstrip(".").casefold()
 
 
 def _from_entry(entry: TapeEntry, timezone: tzinfo | None) -> Passage | None:
@@ -229,3 +288,39 @@ def _pieces(text: str) -> list[str]:
 def render_passages(passages: Iterable[Passage]) -> str:
     """Return passages as records, one a line."""
     return "\n".join(passage.render() for passage in passages) or "No matching records."
+
+
+def fact_lines(
+    memory: LongTermMemory, timezone: tzinfo | None, *, untold: bool = False
+) -> list[FactLine]:
+    """Return what a session believes, and what everybody may read, for recall.
+
+    Args:
+        memory: The session's.
+        timezone: The user's, for dates.
+        untold: Only what the zone has no room for.
+    """
+    snapshot = memory.zone.read()
+    told = set(lines_of(f"{snapshot.long_term}\n{snapshot.shared}")) if untold else set()
+    # Where something that everybody reads was said is nobody else's affair.
+    found = [(fact, True) for fact in memory.facts()]
+    found += [(fact, False) for fact in memory.workspace.active()]
+    return [
+        FactLine(
+            fact.text,
+            _day(fact.valid_from, timezone),
+            tuple(_reference(one, memory.tape.name) for one in fact.evidence[-3:]) if own else (),
+        )
+        for fact, own in found
+        if fact.text not in told
+    ]
+
+
+def _reference(evidence: Evidence, tape: str) -> str:
+    place = "" if evidence.tape == tape else evidence.tape
+    return f"{place}#{evidence.entry}"
+
+
+def _day(stamp: str, timezone: tzinfo | None) -> str:
+    shown = shown_time(stamp, timezone)
+    return "" if shown == "?" else shown[:10]

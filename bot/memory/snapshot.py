@@ -18,6 +18,7 @@ from bot.tape.entries import MEMORY_OPEN, MEMORY_SEAL, TapeEntry, anchor, event
 
 LONG_TERM = "memory.long_term"
 DAILY = "memory.daily"
+SHARED = "memory.shared"
 HISTORY = "memory.history"
 
 RECENT_DAYS = 7
@@ -48,17 +49,23 @@ class MemorySnapshot:
         version: Grows by one with each edit; 0 where there is no zone yet.
         long_term: Markdown, under 4 KB by recommendation.
         dailies: One note a day at most, oldest first.
+        shared: Markdown that everybody reads, whatever the session.
         cleared: A person asked for it to be emptied: what was said before is not learned again.
     """
 
     version: int = 0
     long_term: str = ""
     dailies: tuple[DailyNote, ...] = ()
+    shared: str = ""
     cleared: bool = field(default=False, compare=False)
 
     def with_long_term(self, content: str) -> MemorySnapshot:
         """Return the next version with this long-term memory."""
-        return MemorySnapshot(self.version + 1, content.strip(), self.dailies)
+        return replace(self, version=self.version + 1, long_term=content.strip(), cleared=False)
+
+    def with_shared(self, content: str) -> MemorySnapshot:
+        """Return the next version with this as what everybody reads."""
+        return replace(self, version=self.version + 1, shared=content.strip(), cleared=False)
 
     def with_daily(self, day: str, content: str) -> MemorySnapshot:
         """Return the next version with this appended to the day's note."""
@@ -66,7 +73,7 @@ class MemorySnapshot:
         before = notes.get(day)
         notes[day] = f"{before}\n{content.strip()}" if before else content.strip()
         dailies = tuple(DailyNote(key, notes[key]) for key in sorted(notes))
-        return MemorySnapshot(self.version + 1, self.long_term, dailies)
+        return replace(self, version=self.version + 1, dailies=dailies, cleared=False)
 
     def pruned(self, today: date, retention_days: int) -> MemorySnapshot:
         """Return it without notes older than the retention, the version unchanged."""
@@ -74,8 +81,8 @@ class MemorySnapshot:
         return replace(self, dailies=tuple(n for n in self.dailies if n.date >= oldest))
 
     def emptied(self) -> MemorySnapshot:
-        """Return the next version, cleared."""
-        return MemorySnapshot(self.version + 1, cleared=True)
+        """Return the next version, cleared of all that is the session's own."""
+        return MemorySnapshot(self.version + 1, shared=self.shared, cleared=True)
 
 
 def zone_entries(snapshot: MemorySnapshot, now: str) -> list[TapeEntry]:
@@ -84,6 +91,8 @@ def zone_entries(snapshot: MemorySnapshot, now: str) -> list[TapeEntry]:
     entries = [anchor(MEMORY_OPEN, {**state, "cleared": True} if snapshot.cleared else state)]
     if snapshot.long_term:
         entries.append(event(LONG_TERM, {"content": snapshot.long_term, "updated_at": now}))
+    if snapshot.shared:
+        entries.append(event(SHARED, {"content": snapshot.shared, "updated_at": now}))
     entries += [
         event(DAILY, {"date": note.date, "content": note.content, "updated_at": now})
         for note in snapshot.dailies
@@ -145,6 +154,8 @@ def render_context(snapshot: MemorySnapshot, today: date, *, hints: bool = True)
     parts = [_HINTS] if hints else []
     if snapshot.long_term:
         parts.append(f"## Long-term Memory\n{snapshot.long_term}")
+    if snapshot.shared:
+        parts.append(f"## Shared with Everyone\n{snapshot.shared}")
     day = today.isoformat()
     oldest = (today - timedelta(days=RECENT_DAYS)).isoformat()
     todays = [note for note in snapshot.dailies if note.date == day]
@@ -177,7 +188,7 @@ def _version(entry: TapeEntry) -> int:
 
 
 def _parse(entries: list[TapeEntry], version: int) -> MemorySnapshot:
-    long_term = ""
+    long_term = shared = ""
     notes: dict[str, str] = {}
     for entry in entries:
         content: Any = entry.data.get("content")
@@ -185,7 +196,9 @@ def _parse(entries: list[TapeEntry], version: int) -> MemorySnapshot:
             continue
         if entry.name == LONG_TERM:
             long_term = content
+        elif entry.name == SHARED:
+            shared = content
         elif entry.name == DAILY and isinstance(day := entry.data.get("date"), str):
             notes[day] = content
     dailies = tuple(DailyNote(day, notes[day]) for day in sorted(notes))
-    return MemorySnapshot(version, long_term, dailies)
+    return MemorySnapshot(version, long_term, dailies, shared)

@@ -75,6 +75,16 @@ def is_owner(entry: TapeEntry) -> bool:
 def transcript(entries: Iterable[TapeEntry], timezone: tzinfo | None = None) -> list[str]:
     """Return what was said as ``[YYYY-MM-DD HH:MM] USER (name): text``, one item a message.
 
+    See ``spoken_lines``.
+    """
+    return [line for _, line in spoken_lines(entries, timezone)]
+
+
+def spoken_lines(
+    entries: Iterable[TapeEntry], timezone: tzinfo | None = None
+) -> list[tuple[TapeEntry, str]]:
+    """Return messages that say something, each with its line.
+
     Tool results are left out, quoted text is marked, and of files there is a short excerpt; further
     lines of a message are indented, so that no text can pass for another speaker's line.
     """
@@ -94,7 +104,7 @@ def transcript(entries: Iterable[TapeEntry], timezone: tzinfo | None = None) -> 
         text = text.strip()
         if text:
             spaced = "\n  ".join(text.splitlines())
-            lines.append(f"[{local_time(entry, timezone)}] {who}: {spaced}")
+            lines.append((entry, f"[{local_time(entry, timezone)}] {who}: {spaced}"))
     return lines
 
 

@@ -21,6 +21,8 @@ TURN_RESUME = "turn.resume"
 DELIVERY = "delivery"
 REPLY = "reply"
 """An answer that is no message of the assistant's: a command's, a notice. Not in the view."""
+COMMAND = "command"
+"""A command that was heard; it is no part of the conversation."""
 
 
 @dataclass(slots=True)
@@ -55,6 +57,7 @@ class Undelivered:
     inbound: tuple[str, ...]
     buttons: tuple[tuple[str, str], ...] = ()
     replaces: str | None = None
+    files: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(
@@ -69,8 +72,9 @@ class Undelivered:
             said.id,
             reply_to,
             inbound,
-            _buttons(data.get("buttons")),
+            _pairs(data.get("buttons")),
             replaces if isinstance(replaces, str) else None,
+            _pairs(data.get("files")),
         )
 
 
@@ -81,6 +85,7 @@ class TurnFold:
     Attributes:
         open: The open turn.
         unsettled: Platform ids of messages on the tape that no ``turn.end`` lists, with entry ids.
+        commands: The same of commands.
         undelivered: Answers by turn id.
         shown: Platform messages that carry a part of an undelivered answer, by turn id.
         usage: Of all turns and consolidations.
@@ -91,6 +96,7 @@ class TurnFold:
 
     open: OpenTurn | None = None
     unsettled: dict[str, int] = field(default_factory=dict)
+    commands: dict[str, int] = field(default_factory=dict)
     undelivered: dict[str, Undelivered] = field(default_factory=dict)
     shown: dict[str, tuple[str, ...]] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
@@ -113,7 +119,7 @@ class TurnFold:
         elif entry.kind == "anchor" and entry.name == SESSION_FORK:
             # Who began it is the parent's affair: a child answers for nothing that it copied.
             self.open = None
-            self.unsettled, self.undelivered, self.shown = {}, {}, {}
+            self.unsettled, self.commands, self.undelivered, self.shown = {}, {}, {}, {}
             self.usage, self.turns = Usage(), 0
 
     def _apply_event(self, entry: TapeEntry) -> None:
@@ -124,6 +130,8 @@ class TurnFold:
             self._end(data)
         elif entry.name == REPLY:
             self._said = entry
+        elif entry.name == COMMAND and isinstance(inbound := entry.meta.get("inbound"), str):
+            self.commands[inbound] = entry.id
         elif entry.name == DELIVERY:
             self._delivered(str(data.get("turn")), data)
         elif self.open is not None and entry.name == LOOP_STEP:
@@ -149,6 +157,7 @@ class TurnFold:
         self.turns += data.get("status") != "command"
         for inbound in _texts(data.get("inbound")):
             self.unsettled.pop(inbound, None)
+            self.commands.pop(inbound, None)
         if data.get("answered") is True and self._said is not None:
             reply_to = data.get("reply_to")
             self.undelivered[turn] = Undelivered.of(
@@ -180,7 +189,7 @@ def _number(value: object) -> int:
     return value if type(value) is int else 0
 
 
-def _buttons(value: object) -> tuple[tuple[str, str], ...]:
+def _pairs(value: object) -> tuple[tuple[str, str], ...]:
     pairs = [_texts(pair) for pair in value] if isinstance(value, list) else []
     return tuple((pair[0], pair[1]) for pair in pairs if len(pair) == 2)
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from bot.memory.snapshot import MemorySnapshot, ZoneFold
+from bot.memory.snapshot import DailyNote, MemorySnapshot, ZoneFold
 from bot.tape.entries import MEMORY_OPEN, MEMORY_SEAL, TapeEntry
 from bot.tape.service import TapeService
 
@@ -23,21 +23,25 @@ class ZoneVersion:
     Attributes:
         snapshot: What it held.
         restores: The version that it brought back, None where it was no undo.
+        saved_at: When it was written, ISO 8601 in UTC.
+        cleared: A person asked for it to be emptied.
     """
 
     snapshot: MemorySnapshot
     restores: int | None
+    saved_at: str
+    cleared: bool
 
 
 async def zones_back(tape: TapeService) -> AsyncGenerator[ZoneVersion, None]:
     """Yield zones, newest first, as far as ``_SCANNED`` entries back."""
     scanned = 0
     inside: list[TapeEntry] = []
-    found: MemorySnapshot | None = None
+    found: ZoneFold | None = None
     async with aclosing(tape.read_back()) as entries:
         async for entry in entries:
             if found is not None:
-                yield ZoneVersion(found, _restored(entry))
+                yield _version(found, entry)
                 found = None
             scanned += 1
             if scanned > _SCANNED:
@@ -49,9 +53,9 @@ async def zones_back(tape: TapeService) -> AsyncGenerator[ZoneVersion, None]:
                 fold = ZoneFold()
                 for one in reversed(inside):
                     fold.apply(one)
-                found = fold.snapshot if fold.span is not None else None
+                found = fold if fold.span is not None else None
     if found is not None:
-        yield ZoneVersion(found, None)
+        yield _version(found, None)
 
 
 async def zone_at(tape: TapeService, version: int) -> MemorySnapshot | None:
@@ -63,6 +67,27 @@ async def zone_at(tape: TapeService, version: int) -> MemorySnapshot | None:
     return None
 
 
-def _restored(entry: TapeEntry) -> int | None:
-    to = entry.data.get("to") if entry.name == UNDONE else None
-    return to if type(to) is int else None
+async def notes_before_clearing(tape: TapeService, since: str) -> tuple[DailyNote, ...]:
+    """Return the daily notes that were there right before memory was cleared; none if it was not.
+
+    Args:
+        tape: The session's.
+        since: The first clearing from this time on counts; ISO 8601 in UTC.
+    """
+    notes: tuple[DailyNote, ...] = ()
+    cleared = False
+    async with aclosing(zones_back(tape)) as zones:
+        async for zone in zones:
+            if cleared:
+                notes = zone.snapshot.dailies
+            if zone.saved_at < since:
+                break
+            cleared = zone.cleared
+    return notes
+
+
+def _version(fold: ZoneFold, before: TapeEntry | None) -> ZoneVersion:
+    """Return a zone with what the entry before it says of it."""
+    to = before.data.get("to") if before is not None and before.name == UNDONE else None
+    restores = to if type(to) is int else None
+    return ZoneVersion(fold.snapshot, restores, fold.saved_at, fold.cleared != 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import date, datetime, tzinfo
 from pathlib import Path
 
@@ -189,4 +190,4 @@ class MemoryZone:
 
 
 def _next(snapshot: MemorySnapshot) -> MemorySnapshot:
-    return MemorySnapshot(snapshot.version + 1, snapshot.long_term, snapshot.dailies)
+    return replace(snapshot, version=snapshot.version + 1, cleared=False)

@@ -16,13 +16,12 @@ from anyio.abc import TaskGroup
 
 from bot.clock import Clock
 from bot.consolidation.policy import Policy, Range
-from bot.consolidation.worker import Consolidation, consolidate, record
+from bot.consolidation.worker import Consolidation, attempts, consolidate, record
 from bot.errors import ConsolidationFailed, ModelError
 from bot.llm.base import Model
-from bot.memory.fold import CONSOLIDATION_FAILED, SessionFold
+from bot.memory.fold import CONSOLIDATION_FAILED
+from bot.memory.longterm import LongTermMemory
 from bot.memory.transcript import recorded_at
-from bot.memory.zone import MemoryZone
-from bot.tape.service import TapeService
 
 logger = logging.getLogger(__name__)
 
@@ -57,9 +56,7 @@ class Consolidator:
     """Consolidates one session's tape.
 
     Args:
-        tape: The tape.
-        fold: Its state.
-        zone: Its memory.
+        memory: What it remembers, with its tape and state.
         model: Does the work.
         policy: Says when, and up to where.
         portion_tokens: Conversation in one request.
@@ -71,9 +68,7 @@ class Consolidator:
     def __init__(
         self,
         *,
-        tape: TapeService,
-        fold: SessionFold,
-        zone: MemoryZone,
+        memory: LongTermMemory,
         model: Model,
         policy: Policy,
         portion_tokens: int,
@@ -81,9 +76,9 @@ class Consolidator:
         timezone: tzinfo,
         post: Post,
     ) -> None:
-        self._tape = tape
-        self._fold = fold
-        self._zone = zone
+        self._memory = memory
+        self._tape = memory.tape
+        self._fold = memory.fold
         self._model = model
         self._policy = policy
         self._portion = portion_tokens
@@ -124,14 +119,16 @@ class Consolidator:
             return
         self._scope = None
         if outcome.result is not None:
-            await record(self._zone, self._fold, outcome.result)
+            try:
+                await record(self._memory, outcome.result)
+            except ConsolidationFailed as error:
+                await self.note_failure(error, str(error))
             return
         await self.note_failure(outcome.error, str(outcome.error))
 
     async def note_failure(self, error: BaseException | None, why: str) -> None:
         """Put a failure on the tape, where ``/memory`` and ``/status`` show it."""
-        before = self._fold.failure.data.get("attempt") if self._fold.failure else 0
-        attempt = before + 1 if type(before) is int else 1
+        attempt = attempts(self._fold.failure) + 1
         wait = min(_FIRST_RETRY * 2.0 ** (min(attempt, 12) - 1), _LONGEST_RETRY)
         data: dict[str, Any] = {
             "error": why,
@@ -170,7 +167,7 @@ class Consolidator:
         end = self._fold.version
         while self._fold.window.unconsolidated and self._fold.window.cursor < end:
             rest = Range(self._fold.window.cursor + 1, end)
-            await record(self._zone, self._fold, await self._consolidate(rest))
+            await record(self._memory, await self._consolidate(rest, demanding=False))
 
     async def _run(self, due: Range, scope: anyio.CancelScope) -> None:
         outcome: Consolidated | None = None
@@ -182,14 +179,14 @@ class Consolidator:
         if outcome is not None:
             await self._post(outcome)
 
-    async def _consolidate(self, wanted: Range) -> Consolidation:
+    async def _consolidate(self, wanted: Range, *, demanding: bool = True) -> Consolidation:
         return await consolidate(
             self._model,
-            self._tape,
+            self._memory,
             wanted,
-            self._fold,
             portion_tokens=self._portion,
             timezone=self._timezone,
+            demanding=demanding,
         )
 
     async def _retry_after(self, seconds: float) -> None:

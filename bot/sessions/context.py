@@ -6,14 +6,22 @@ from pathlib import Path
 
 from bot.agent.requests import Requests
 from bot.commands.registry import Asker, CommandRegistry
+from bot.memory.archived import Archived
 from bot.memory.fold import SessionFold
-from bot.memory.transcript import local_time
+from bot.memory.forgetting.finding import Rights
+from bot.memory.forgetting.survey import Survey, Surveyor
+from bot.memory.forgetting.telling import Erased
+from bot.memory.forgetting.wanted import Wanted
+from bot.memory.longterm import LongTermMemory
+from bot.memory.transcript import local_time, recorded_at
 from bot.memory.zone import MemoryZone
 from bot.sessions.consolidator import Consolidator
+from bot.sessions.erasing import Eraser
 from bot.sessions.services import SessionServices
+from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 
-_NOBODY = Asker("member", private=False)
+_NOBODY = Asker("member", private=False, id="", inbound="")
 
 
 class SessionContext:
@@ -24,6 +32,7 @@ class SessionContext:
         session: Its tape, fold and memory.
         consolidator: Its background consolidation.
         asker: Who gives the command.
+        heard: The command as it is on the tape.
     """
 
     def __init__(
@@ -32,15 +41,29 @@ class SessionContext:
         session: Requests,
         consolidator: Consolidator,
         asker: Asker = _NOBODY,
+        heard: TapeEntry | None = None,
     ) -> None:
         self._services = services
         self._session = session
         self._consolidator = consolidator
         self.asker = asker
+        self._heard = heard
 
-    def asked_by(self, asker: Asker) -> SessionContext:
+    def asked_by(self, asker: Asker, heard: TapeEntry) -> SessionContext:
         """Return the same for somebody else's command."""
-        return SessionContext(self._services, self._session, self._consolidator, asker)
+        return SessionContext(self._services, self._session, self._consolidator, asker, heard)
+
+    @property
+    def heard(self) -> TapeEntry:
+        """The command, as it is on the tape."""
+        if self._heard is None:
+            raise AssertionError
+        return self._heard
+
+    @property
+    def memory(self) -> LongTermMemory:
+        """What the session believes."""
+        return self._session.memory
 
     @property
     def tape(self) -> TapeService:
@@ -66,6 +89,32 @@ class SessionContext:
     def commands(self) -> CommandRegistry:
         """All commands."""
         return self._services.commands
+
+    async def archive(self) -> Archived:
+        """Write all that is remembered of the session into one file of the folder for exports."""
+        moment = recorded_at(self.heard) or self._services.agent.clock.now()
+        return await self._services.archive(self.tape.name, self.asker.inbound, moment)
+
+    async def survey(self, wanted: Wanted) -> Survey:
+        """Return what would be forgotten if the asker wanted it so."""
+        return await self._eraser().surveyor.survey(wanted, self.heard)
+
+    async def erase(
+        self, wanted: Wanted, request: TapeEntry, shown: tuple[frozenset[int], int]
+    ) -> Erased | Survey:
+        """Erase what an earlier request asks for; see ``sessions.erasing.Eraser``."""
+        return await self._eraser().erase(wanted, request, shown)
+
+    async def drop_request(self, wanted: Wanted) -> None:
+        """Erase the words of this command itself."""
+        await self._eraser().drop_request(self.heard, wanted)
+
+    def _eraser(self) -> Eraser:
+        asker = self.asker
+        owner = asker.role == "owner"
+        surveyor = Surveyor(self.memory, Rights(asker.private or owner, asker.id), owner=owner)
+        services = self._services
+        return Eraser(surveyor, services.scopes, services.traces, services.agent.vectors)
 
     def model_line(self) -> str:
         """Return the model's name."""

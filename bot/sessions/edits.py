@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from bot.bus import Inbound
 from bot.memory.fold import SessionFold
+from bot.memory.turns import COMMAND
 from bot.memory.window import is_overheard, replaces
-from bot.sessions.records import COMMAND
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 

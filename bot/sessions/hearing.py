@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from bot.bus import Delivery
+from collections.abc import Sequence
+
+from bot.bus import Delivery, Inbound
 from bot.memory.fold import SessionFold, mark_entry
-from bot.memory.snapshot import MemorySnapshot
-from bot.memory.zone import MemoryZone
+from bot.memory.longterm import LongTermMemory
 from bot.sessions.edits import is_unanswered
+from bot.sessions.learning import Learning
 from bot.sessions.receipts import Receipts
-from bot.sessions.records import learned, message_entry, relearned
+from bot.sessions.records import message_entry
 from bot.tape.entries import TapeEntry
 
 _MOST_OTHERS = 20
@@ -21,7 +23,7 @@ class Hearing:
 
     Args:
         fold: The session's state.
-        zone: Its memory, and its tape.
+        memory: Its long-term memory, and its tape.
         receipts: Learns what is done with.
         timezone: The user's, by name.
         most_overheard: Overheard messages that a turn takes in at most.
@@ -30,14 +32,16 @@ class Hearing:
     def __init__(
         self,
         fold: SessionFold,
-        zone: MemoryZone,
+        memory: LongTermMemory,
         receipts: Receipts,
         *,
         timezone: str,
         most_overheard: int,
     ) -> None:
         self._fold = fold
-        self._zone = zone
+        self._memory = memory
+        self._tape = memory.tape
+        self._learning = Learning(memory)
         self._receipts = receipts
         self._timezone = timezone
         self._bound = most_overheard
@@ -53,18 +57,23 @@ class Hearing:
         others = [entry.id for entry in heard if not _is_chatter(entry)]
         return sorted([*chatter[max(0, len(chatter) - self._bound) :], *others[-_MOST_OTHERS:]])
 
-    async def queue(self, delivery: Delivery) -> None:
-        """Put a message on the tape that a turn takes in at its next step, or at its beginning."""
-        entry = message_entry(delivery.inbound, self._timezone, queued=True)
-        await self._zone.edit(learned(delivery.inbound), lambda _, zone, __: [entry, *zone])
+    async def queue(self, delivery: Delivery) -> list[str]:
+        """Put a message on the tape that a turn takes in at its next step, or at its beginning.
+
+        Returns:
+            What that turn should be told of what was not learned.
+        """
+        entry = self._entry(delivery.inbound, queued=True)
+        heard = await self._tape.append(entry)
+        return await self._learning.learn([heard])
 
     async def overhear(self, delivery: Delivery) -> None:
         """Put a message on the tape that is owed no answer."""
-        entry = message_entry(delivery.inbound, self._timezone, overheard=True)
+        entry = self._entry(delivery.inbound, overheard=True)
         self._unmarked = (self._unmarked + 1) % _MARK_EVERY
         marks = self._unmarked == 0
-        await self._zone.edit(
-            None, lambda _, __, ___: [entry, *([mark_entry(self._fold)] if marks else [])]
+        await self._tape.append_composed(
+            lambda _: [entry, *([mark_entry(self._fold)] if marks else [])]
         )
         await self._receipts.done(delivery)
 
@@ -75,23 +84,45 @@ class Hearing:
             Whether it was not: the answer may have come while the edit waited for the tape.
         """
         inbound, fold = delivery.inbound, self._fold
-        learn = relearned(inbound, original)
         in_time = False
 
-        def change(snapshot: MemorySnapshot) -> MemorySnapshot:
-            wanted = learn is not None and is_unanswered(fold, original)
-            return learn(snapshot) if learn is not None and wanted else snapshot
-
-        def compose(_: MemorySnapshot, zone: list[TapeEntry], __: int) -> list[TapeEntry]:
+        def compose(_: int) -> list[TapeEntry]:
             nonlocal in_time
             in_time = is_unanswered(fold, original)
             if in_time:
-                return [message_entry(inbound, self._timezone, replaces=original), *zone]
-            return [message_entry(inbound, self._timezone, overheard=True)]
+                return [self._entry(inbound, replaces=original)]
+            return [self._entry(inbound, overheard=True)]
 
-        await self._zone.edit(change, compose)
+        heard = (await self._tape.append_composed(compose))[0]
+        if in_time:
+            await self._learning.relearn(heard, original)
         await self._receipts.done(delivery)
         return in_time
+
+    def entry(self, inbound: Inbound) -> TapeEntry:
+        """Return a message that a turn begins with, as an entry."""
+        return self._entry(inbound)
+
+    async def learn(self, entries: Sequence[TapeEntry]) -> list[str]:
+        """Learn what messages on the tape ask to remember; return what was not, in words."""
+        return await self._learning.learn(entries)
+
+    def _entry(
+        self,
+        inbound: Inbound,
+        *,
+        queued: bool = False,
+        overheard: bool = False,
+        replaces: TapeEntry | None = None,
+    ) -> TapeEntry:
+        return message_entry(
+            inbound,
+            self._timezone,
+            queued=queued,
+            overheard=overheard,
+            replaces=replaces,
+            paused=self._memory.paused,
+        )
 
 
 def _is_chatter(entry: TapeEntry) -> bool:

@@ -8,8 +8,9 @@ Rule 3: a redelivered message that is on the tape already is not taken in again.
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 
-from bot.bus import Address, Answer, Bus, Button, Delivery, DeliveryReport
+from bot.bus import Address, Answer, Bus, Button, Delivery, DeliveryReport, OutFile
 from bot.memory.fold import SessionFold
 from bot.memory.transcript import recorded_at
 from bot.memory.window import TURN_END, is_owed
@@ -28,13 +29,17 @@ class Receipts:
         bus: Carries them.
         tape: Holds receipts.
         fold: Its state.
+        exports: The folder that files sent with answers lie in.
     """
 
-    def __init__(self, address: Address, bus: Bus, tape: TapeService, fold: SessionFold) -> None:
+    def __init__(
+        self, address: Address, bus: Bus, tape: TapeService, fold: SessionFold, exports: Path
+    ) -> None:
         self._address = address
         self._bus = bus
         self._tape = tape
         self._fold = fold
+        self._exports = exports
         self._deliveries: dict[str, Delivery] = {}
         self._sent: set[str] = set()
 
@@ -59,6 +64,10 @@ class Receipts:
                     buttons=tuple(Button(*pair) for pair in one.buttons),
                     shown=self._fold.turns.shown.get(one.turn, ()),
                     replaces=one.replaces,
+                    # By the last part of the name alone: no tape can name a file of another folder.
+                    files=tuple(
+                        OutFile(name, self._exports / Path(file).name) for name, file in one.files
+                    ),
                 )
                 await self._bus.send(answer)
 

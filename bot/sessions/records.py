@@ -6,27 +6,16 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from bot.bus import Button, DeliveryReport, Inbound
+from bot.bus import Button, DeliveryReport, Inbound, OutFile
 from bot.clock import iso
 from bot.commands.parser import ParsedCommand, parse_command
 from bot.commands.registry import Asker
 from bot.llm.base import Usage
-from bot.memory.asks import to_remember, with_line, without_line
+from bot.memory.facts.citing import MEMORY_PAUSED
 from bot.memory.fold import SessionFold
-from bot.memory.guards import MAX_BYTES
-from bot.memory.snapshot import MemorySnapshot
-from bot.memory.transcript import clean_name
-from bot.memory.turns import DELIVERY, REPLY
+from bot.memory.turns import COMMAND, DELIVERY, REPLY
 from bot.memory.window import TURN_END
-from bot.memory.zone import Edit
 from bot.tape.entries import TapeEntry, event, message
-
-COMMAND = "command"
-
-NOT_LEARNED = (
-    "What the user asked to remember was not saved just now: long-term memory has it already, or is "
-    "full."
-)
 
 
 def message_entry(
@@ -36,6 +25,7 @@ def message_entry(
     queued: bool = False,
     overheard: bool = False,
     replaces: TapeEntry | None = None,
+    paused: bool = False,
 ) -> TapeEntry:
     """Return a person's message as an entry; what fixes its rendering is in its meta.
 
@@ -46,8 +36,11 @@ def message_entry(
         overheard: It asks for no answer.
         replaces: The entry in whose place it is in view: the turn of that had not ended. What came
             with it stays.
+        paused: Nothing is to be learned from it.
     """
     meta = _meta(inbound, timezone)
+    if paused:
+        meta[MEMORY_PAUSED] = True
     if queued or overheard:
         meta["queued"] = True
     if overheard:
@@ -83,6 +76,7 @@ def command_end(
     status: str = "command",
     buttons: Sequence[Button] = (),
     replaces: str | None = None,
+    files: Sequence[OutFile] = (),
 ) -> list[TapeEntry]:
     """Return the reply to a command, and the end of the turn that it is.
 
@@ -94,12 +88,16 @@ def command_end(
         status: How it ended.
         buttons: Below the reply.
         replaces: The platform message whose place the reply takes.
+        files: Sent with it, from the folder for exports.
     """
     reply: dict[str, Any] = {"text": text}
     if buttons:
         reply["buttons"] = [[button.label, button.command] for button in buttons]
     if replaces is not None:
         reply["replaces"] = replaces
+    if files:
+        # Their names in that folder: a tape may be read elsewhere, and says nothing of this machine.
+        reply["files"] = [[file.name, file.path.name] for file in files]
     end = {
         "turn": turn,
         "status": status,
@@ -145,37 +143,4 @@ def command_in(inbound: Inbound) -> ParsedCommand | None:
 
 def asker_of(inbound: Inbound) -> Asker:
     """Return what commands may know of who gave one."""
-    return Asker(inbound.role, inbound.private)
-
-
-def learned(inbound: Inbound) -> Edit | None:
-    """Return the edit of memory that a message asks for in words that code recognises."""
-    line = _learned_line(inbound, inbound.text)
-    return None if line is None else _change(None, line)
-
-
-def relearned(inbound: Inbound, original: TapeEntry) -> Edit | None:
-    """Return the edit of memory that an edit asks for: what the old text had added goes."""
-    old = _learned_line(inbound, str(original.payload.get("content", "")))
-    new = _learned_line(inbound, inbound.text)
-    return None if old == new else _change(old, new)
-
-
-def _learned_line(inbound: Inbound, text: str) -> str | None:
-    asked = to_remember(text)
-    if asked is None or inbound.private:
-        return asked
-    # In a group "I" is whoever speaks.
-    return f"{clean_name(inbound.sender.name)} ({inbound.sender.id}): {asked}"
-
-
-def _change(old: str | None, new: str | None) -> Edit:
-    def change(snapshot: MemorySnapshot) -> MemorySnapshot:
-        changed = snapshot.long_term if old is None else without_line(snapshot.long_term, old)
-        changed = changed if new is None else with_line(changed, new)
-        fits = len(changed.encode("utf-8", "replace")) <= MAX_BYTES
-        if changed == snapshot.long_term or not fits:
-            return snapshot
-        return snapshot.with_long_term(changed)
-
-    return change
+    return Asker(inbound.role, inbound.private, inbound.sender.id, inbound.id)

@@ -9,11 +9,11 @@ from bot.commands.parser import ParsedCommand
 from bot.commands.registry import CommandRegistry, CommandReply
 from bot.errors import TapebotError
 from bot.ids import new_id
-from bot.memory.fold import SessionFold
-from bot.memory.zone import MemoryZone
+from bot.memory.longterm import LongTermMemory
 from bot.sessions.context import SessionContext
 from bot.sessions.receipts import Receipts
 from bot.sessions.records import asker_of, command_end, command_entry, message_entry
+from bot.tape.entries import TapeEntry
 
 logger = logging.getLogger(__name__)
 
@@ -29,8 +29,7 @@ class Replies:
     Args:
         commands: All there are.
         context: What they may use.
-        fold: The session's state.
-        zone: Its memory.
+        memory: The session's memory, with its state.
         receipts: Sends what is answered.
         timezone: The user's, by name.
     """
@@ -39,16 +38,16 @@ class Replies:
         self,
         commands: CommandRegistry,
         context: SessionContext,
-        fold: SessionFold,
-        zone: MemoryZone,
+        memory: LongTermMemory,
         *,
         receipts: Receipts,
         timezone: str,
     ) -> None:
         self._commands = commands
         self._context = context
-        self._fold = fold
-        self._zone = zone
+        self._memory = memory
+        self._fold = memory.fold
+        self._zone = memory.zone
         self._receipts = receipts
         self._timezone = timezone
 
@@ -60,13 +59,14 @@ class Replies:
         return command.refusal(parsed.arguments, asker_of(delivery.inbound))
 
     async def run(self, delivery: Delivery, parsed: ParsedCommand) -> None:
-        """Run a command, and answer it."""
+        """Run a command, and answer it; it is on the tape before, and what it learns rests on it."""
         command = self._commands.get(parsed.name)
+        heard = await self._hear(delivery, parsed)
         try:
             if command is None or command.run is None:
                 reply = CommandReply(self._commands.unknown(parsed))
             else:
-                context = self._context.asked_by(asker_of(delivery.inbound))
+                context = self._context.asked_by(asker_of(delivery.inbound), heard)
                 reply = await command.run(parsed.arguments, context)
         except TapebotError as error:
             reply = CommandReply(f"That did not work: {error}.")
@@ -82,11 +82,12 @@ class Replies:
         turn = new_id("turn")
         inbound = delivery.inbound
         replaces = inbound.pressed if reply.in_place else None
-        heard = command_entry(inbound, parsed, self._timezone)
+        known = inbound.id in self._fold.turns.commands
+        heard = [] if known else [command_entry(inbound, parsed, self._timezone)]
         await self._zone.edit(
             reply.change,
             lambda fresh, zone, _: [
-                heard,
+                *heard,
                 *reply.notes,
                 *zone,
                 *command_end(
@@ -96,10 +97,20 @@ class Replies:
                     self._fold,
                     buttons=reply.buttons,
                     replaces=replaces,
+                    files=reply.files,
                 ),
             ],
         )
         await self._receipts.send()
+
+    async def _hear(self, delivery: Delivery, parsed: ParsedCommand) -> TapeEntry:
+        """Put a command on the tape, unless a kill came between it and its answer."""
+        known = self._fold.turns.commands.get(delivery.inbound.id)
+        if known is not None and (found := await self._memory.tape.read_entries(known, known)):
+            return found[0]
+        return await self._memory.tape.append(
+            command_entry(delivery.inbound, parsed, self._timezone)
+        )
 
     async def give_up(self, delivery: Delivery, parsed: ParsedCommand | None) -> None:
         """Give up on a message that may be what keeps the worker from its work."""
@@ -109,14 +120,15 @@ class Replies:
             await self._receipts.done(delivery)
             return
         if parsed is None:
-            heard = message_entry(inbound, self._timezone)
+            heard = message_entry(inbound, self._timezone, paused=self._memory.paused)
         else:
             heard = command_entry(inbound, parsed, self._timezone)
+        known = inbound.id in self._fold.turns.commands
         turn = new_id("turn")
         await self._zone.edit(
             None,
             lambda _, __, ___: [
-                heard,
+                *([] if known else [heard]),
                 *command_end(turn, inbound, GAVE_UP, self._fold, status="error"),
             ],
         )

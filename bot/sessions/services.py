@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from bot.agent.agent import Agent
 from bot.bus import Bus
 from bot.commands.registry import CommandRegistry
 from bot.consolidation.policy import Policy
+from bot.memory.archived import Archived
+from bot.memory.scopes import Scopes
+from bot.sessions.erasing import Traces, no_traces
 from bot.tape.store import TapeStore
+
+Archiver = Callable[[str, str, datetime], Awaitable[Archived]]
+"""Writes an archive of a session's memory: its key, what it was asked for by, and when."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +28,11 @@ class SessionServices:
         bus: Where answers go.
         store: Where tapes live.
         agent: Runs turns.
+        scopes: Whose facts there are.
         commands: Slash commands.
         policy: When to consolidate.
         exports: The folder for exports.
+        archive: Writes archives into it.
         retention_days: How long daily notes are kept.
         view_messages: Bound on messages in view.
         view_tokens: Bound on their tokens.
@@ -30,14 +40,17 @@ class SessionServices:
         archive_timeout: Seconds that ``/new`` may take to consolidate.
         group_context: Overheard messages that a turn takes in at most.
         idle_seconds: After this long without anything to do a worker leaves.
+        traces: Erases words where they are kept beside tapes.
     """
 
     bus: Bus
     store: TapeStore
     agent: Agent
+    scopes: Scopes
     commands: CommandRegistry
     policy: Policy
     exports: Path
+    archive: Archiver
     retention_days: int
     view_messages: int
     view_tokens: int
@@ -45,3 +58,4 @@ class SessionServices:
     archive_timeout: float
     idle_seconds: float
     group_context: int = 0
+    traces: Traces = no_traces

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import anyio
@@ -31,6 +32,8 @@ from bot.commands.registry import CommandReply
 from bot.errors import ConsolidationFailed, ModelError
 from bot.ids import new_id
 from bot.memory.load import load_fold
+from bot.memory.longterm import LongTermMemory
+from bot.memory.scopes import new_home, scope_entry
 from bot.memory.turns import OpenTurn
 from bot.memory.window import inbound_ids
 from bot.memory.zone import MemoryZone
@@ -38,15 +41,10 @@ from bot.sessions import archiver
 from bot.sessions.consolidator import Consolidated, Consolidator, RetryNow
 from bot.sessions.context import SessionContext
 from bot.sessions.edits import Edited, edited
+from bot.sessions.erasing import LiveSession
 from bot.sessions.hearing import Hearing
 from bot.sessions.receipts import Receipts
-from bot.sessions.records import (
-    NOT_LEARNED,
-    command_entry,
-    command_in,
-    learned,
-    message_entry,
-)
+from bot.sessions.records import command_entry, command_in
 from bot.sessions.replies import GAVE_UP, Replies
 from bot.sessions.services import SessionServices
 from bot.tape.service import TapeService
@@ -97,8 +95,10 @@ class SessionWorker:
 
     async def run(self) -> None:
         """Serve until idle for long, or cancelled; a turn that is cut short stays open."""
-        with self._send, self._receive:
-            await self._open()
+        with self._send, self._receive, self._listed():
+            # What is erased meanwhile must not be in a state that was read before.
+            async with self._services.scopes.doors.opening(self._tape.name):
+                await self._open()
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
                 tasks.start_soon(self._pump)
@@ -112,6 +112,14 @@ class SessionWorker:
                     elif self._quiet:
                         break
                 tasks.cancel_scope.cancel()
+
+    @contextmanager
+    def _listed(self) -> Iterator[None]:
+        """Take the session off the list of those that have a worker at the end."""
+        try:
+            yield
+        finally:
+            self._services.scopes.live.pop(self._inbox.session, None)
 
     @property
     def _quiet(self) -> bool:
@@ -138,14 +146,16 @@ class SessionWorker:
             clock=agent.clock,
         )
         await self._zone.ensure()
+        self._memory = LongTermMemory(self._tape, self._fold, self._zone, services.scopes)
+        await self._memory.open()
         self._requests = Requests(
-            agent, self._tape, self._fold, self._zone, TakenImages(agent.images)
+            agent, self._tape, self._fold, self._zone, TakenImages(agent.images), self._memory
         )
-        self._receipts = Receipts(self._address, services.bus, self._tape, self._fold)
+        self._receipts = Receipts(
+            self._address, services.bus, self._tape, self._fold, services.exports
+        )
         self._consolidator = Consolidator(
-            tape=self._tape,
-            fold=self._fold,
-            zone=self._zone,
+            memory=self._memory,
             model=agent.model,
             policy=services.policy,
             portion_tokens=services.portion_tokens,
@@ -153,9 +163,12 @@ class SessionWorker:
             timezone=agent.timezone,
             post=self._send.send,
         )
+        self._services.scopes.live[self._tape.name] = LiveSession(
+            self._requests, self._consolidator, lambda: self._job is not None
+        )
         self._hearing = Hearing(
             self._fold,
-            self._zone,
+            self._memory,
             self._receipts,
             timezone=agent.timezone_name,
             most_overheard=services.group_context,
@@ -163,8 +176,7 @@ class SessionWorker:
         self._replies = Replies(
             self._commands,
             SessionContext(services, self._requests, self._consolidator),
-            self._fold,
-            self._zone,
+            self._memory,
             receipts=self._receipts,
             timezone=agent.timezone_name,
         )
@@ -191,6 +203,8 @@ class SessionWorker:
     async def _recover(self) -> None:
         """Take up what a kill left: undelivered answers, an open turn, waiting messages."""
         await self._receipts.send()
+        # What was asked for just before a kill may be on the tape and not yet learned.
+        notes = await self._hearing.learn(self._fold.window.sent_as(self._fold.turns.unsettled))
         opened = self._fold.turns.open
         if opened is not None:
             if self._give_up or opened.resumes >= _MOST_RESUMES:
@@ -200,7 +214,7 @@ class SessionWorker:
                 await turn.end("error", GAVE_UP, error="gave up after repeated failures")
                 await self._receipts.send()
             else:
-                self._start_job(self._resume_turn, opened)
+                self._start_job(self._resume_turn, opened, notes)
         if self._job is None:
             await self._next_job()
 
@@ -226,6 +240,7 @@ class SessionWorker:
     async def _on_delivery(self, delivery: Delivery) -> None:
         if not await self._receipts.admit(delivery):
             return
+        await self._find_home(delivery)
         parsed = self._parsed(delivery)
         if self._give_up and delivery.redelivered:
             self._give_up = False
@@ -236,6 +251,12 @@ class SessionWorker:
             self._deferred.append(delivery)
         else:
             await self._take(delivery, parsed)
+
+    async def _find_home(self, delivery: Delivery) -> None:
+        """Note to whom the facts of this session belong."""
+        home = new_home(delivery.inbound, self._fold.home)
+        if home is not None:
+            await self._memory.settle(scope_entry(home))
 
     def _parsed(self, delivery: Delivery) -> ParsedCommand | None:
         """Return the command that a message is; a caption that is none of ours is a caption."""
@@ -274,7 +295,9 @@ class SessionWorker:
         elif not inbound.asks:
             await self._hearing.overhear(delivery)
         elif self._job is not None:
-            await self._hearing.queue(delivery)
+            notes = await self._hearing.queue(delivery)
+            if self._turn is not None:
+                self._turn.notes += notes
         elif self._hearing.overheard():
             # A turn that takes in what came before the message takes the message in with it.
             await self._hearing.queue(delivery)
@@ -331,12 +354,9 @@ class SessionWorker:
     async def _begin_turn(self, delivery: Delivery) -> None:
         # The message is on the tape before anything else is taken in, or the turn can be stopped.
         turn = self._turn = self._new_turn()
-        entry = message_entry(delivery.inbound, self._services.agent.timezone_name)
-        learn = learned(delivery.inbound)
-        version = self._zone.read().version
-        await turn.start([entry], [delivery.inbound.id], learn=learn)
-        if learn is not None and self._zone.read().version == version:
-            turn.notes.append(NOT_LEARNED)
+        await self._memory.refresh()
+        heard = await turn.start([self._hearing.entry(delivery.inbound)], [delivery.inbound.id])
+        turn.notes += await self._hearing.learn(heard)
         self._start_job(self._drive, turn)
 
     async def _begin_waiting(self) -> None:
@@ -344,11 +364,15 @@ class SessionWorker:
         turn = self._turn = self._new_turn()
         waiting = self._fold.window.waiting()
         joined = [*self._hearing.overheard(), *(entry.id for entry in waiting)]
+        await self._memory.refresh()
         await turn.start([], inbound_ids(waiting), joined=joined)
+        # It was learned when it came; what was not is told in the turn that answers it.
+        turn.notes += await self._hearing.learn(waiting)
         self._start_job(self._drive, turn)
 
-    async def _resume_turn(self, opened: OpenTurn) -> None:
+    async def _resume_turn(self, opened: OpenTurn, notes: Sequence[str]) -> None:
         turn = self._turn = self._new_turn()
+        turn.notes += notes
         await turn.resume(opened)
         await self._drive(turn)
 

@@ -23,7 +23,10 @@ from bot.commands.builtin import builtin_commands
 from bot.commands.registry import CommandRegistry
 from bot.consolidation.policy import Policy
 from bot.errors import TapeNotFound
+from bot.exchange.memory_archive import MemoryArchives
 from bot.llm.base import Model
+from bot.memory.scopes import Scopes
+from bot.sessions.erasing import Traces, no_traces
 from bot.sessions.services import SessionServices
 from bot.sessions.supervisor import Supervisor
 from bot.tape.entries import TapeEntry
@@ -131,6 +134,7 @@ async def session_host(
     commands: CommandRegistry | None = None,
     images: Images | None = None,
     builder: ContextBuilder = DEFAULT,
+    traces: Callable[[LocalBus], Traces] = lambda _: no_traces,
 ) -> AsyncIterator[Host]:
     """Run tapes, bus and sessions with this model; opened again on a folder it goes on there.
 
@@ -145,6 +149,7 @@ async def session_host(
         commands: By default the program's own.
         images: Where images are.
         builder: Makes the context.
+        traces: Given the bus, returns what erases words where they are kept beside tapes.
     """
     clock, bounds = clock or ManualClock(), bounds or Bounds()
     store = FileTapeStore(folder / "tapes", sync=False, clock=clock)
@@ -155,9 +160,11 @@ async def session_host(
         bus=bus,
         store=store,
         agent=agent,
+        scopes=Scopes(store, clock),
         commands=commands or builtin_commands(),
         policy=Policy(bounds.window, bounds.memory_tokens, bounds.prompt_tokens),
         exports=folder / "exports",
+        archive=MemoryArchives(store, folder / "exports", ZoneInfo(bounds.timezone)).write,
         retention_days=bounds.retention_days,
         view_messages=bounds.view_messages,
         view_tokens=bounds.view_tokens,
@@ -165,6 +172,7 @@ async def session_host(
         archive_timeout=bounds.archive_timeout,
         idle_seconds=bounds.idle_seconds,
         group_context=bounds.group_context,
+        traces=traces(bus),
     )
     supervisor = Supervisor(services)
     channel = FakeChannel(bus.channel("fake"), now=clock.now)

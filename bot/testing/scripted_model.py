@@ -73,10 +73,23 @@ def calls(
     return ModelReply(text, made, finish_reason, USAGE, "scripted")
 
 
-def consolidates(history: str, update: str, removed: Iterable[str] = ()) -> ModelReply:
-    """Return the answer to a consolidation."""
-    arguments = {"history_entry": history, "memory_update": update, "removed": list(removed)}
-    return calls(("save_memory", arguments))
+def consolidates(history: str, *operations: dict[str, Any]) -> ModelReply:
+    """Return the answer to a consolidation; operations as ``learns`` makes them."""
+    return calls(("save_memory", {"history_entry": history, "operations": list(operations)}))
+
+
+def learns(
+    text: str | None,
+    quote: str,
+    message: int = 1,
+    *,
+    op: str = "add",
+    fact: int | None = None,
+    subject: str | None = None,
+) -> dict[str, Any]:
+    """Return an operation that cites one message."""
+    evidence = [{"message": message, "quote": quote}]
+    return {"op": op, "fact": fact, "text": text, "subject": subject, "evidence": evidence}
 
 
 class ScriptedModel:

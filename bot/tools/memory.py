@@ -1,14 +1,16 @@
-"""The memory tools: save, daily, recall, show, clear."""
+"""The memory tools: save, daily, recall, forget, show, clear."""
 
 from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.errors import MemoryRefused
-from bot.memory.guards import check_date, check_rewrite, lines_of, merge_concurrent
-from bot.memory.recall import recall, render_passages
+from bot.memory.guards import check_date
+from bot.memory.recall import fact_lines, recall, render_passages
 from bot.memory.snapshot import MemorySnapshot, check_note
+from bot.tools.forgetting import FORGET
 from bot.tools.registry import Tool, ToolContext, ToolOutcome
+from bot.tools.saving import noted, saving, told
 
 
 class _Arguments(BaseModel):
@@ -46,35 +48,30 @@ class NoArguments(_Arguments):
 
 
 async def _save(arguments: SaveArguments, context: ToolContext) -> ToolOutcome:
-    def change(snapshot: MemorySnapshot) -> MemorySnapshot:
-        # What was saved since the model looked must not be undone by what it did not know.
-        seen = context.seen.long_term
-        if not context.may_clear and not set(lines_of(seen)) <= set(lines_of(arguments.content)):
-            raise MemoryRefused(
-                "in a group only an owner may take lines away or change them: keep them as they are"
-            )
-        check_rewrite(seen, arguments.content, arguments.removed, strict=True)
-        merged = merge_concurrent(seen, snapshot.long_term, arguments.content)
-        if missing := set(lines_of(arguments.content)) - set(lines_of(merged)):
-            raise MemoryRefused(
-                f"memory was changed meanwhile, and {len(missing)} of these lines were removed from "
-                "it: look at it as it is now, and save again what is to stay"
-            )
-        return snapshot.with_long_term(merged)
-
+    _check_learning(context)
+    memory = context.memory
     if context.zone.read().long_term == arguments.content.strip():
         return ToolOutcome("Long-term memory already says exactly this.")
+    outcome = await memory.apply(saving(arguments.content, arguments.removed, context))
+    status = "ok" if outcome.of("approved", "known") or not outcome.decided else "error"
     return ToolOutcome(
-        lambda snapshot: f"Saved to long-term memory (version {snapshot.version}).", change=change
+        lambda snapshot: told(outcome, snapshot.version), status, change=memory.current
     )
 
 
+def _check_learning(context: ToolContext) -> None:
+    if context.memory.paused:
+        raise MemoryRefused("the user paused memory: nothing is learned until `/memory resume`")
+
+
 async def _daily(arguments: DailyArguments, context: ToolContext) -> ToolOutcome:
+    _check_learning(context)
     zone = context.zone
     day = check_date(arguments.date, zone.today(), zone.retention_days)
+    content = noted(arguments.content, context)
     return ToolOutcome(
         f"Added to the notes of {day}.",
-        change=lambda snapshot: check_note(snapshot.with_daily(day, arguments.content), day),
+        change=lambda snapshot: check_note(snapshot.with_daily(day, content), day),
     )
 
 
@@ -86,6 +83,8 @@ async def _recall(arguments: RecallArguments, context: ToolContext) -> ToolOutco
         days=arguments.days,
         now=context.zone.now(),
         timezone=context.zone.timezone,
+        facts=fact_lines(context.memory, context.zone.timezone),
+        vectors=context.vectors,
     )
     return ToolOutcome(render_passages(passages))
 
@@ -97,8 +96,10 @@ async def _show(_: NoArguments, context: ToolContext) -> ToolOutcome:
 async def _clear(_: NoArguments, context: ToolContext) -> ToolOutcome:
     if not context.may_clear:
         raise MemoryRefused("in a group only an owner may clear it, with `/memory clear`")
+    memory = context.memory
     if context.zone.read() == MemorySnapshot(context.zone.read().version):
         raise MemoryRefused("memory is empty already")
+    await memory.apply(memory.clearing(f"call:{context.call}"))
     return ToolOutcome(
         lambda snapshot: (
             f"All memory is cleared (version {snapshot.version}); /memory undo brings it back."
@@ -115,6 +116,8 @@ def describe(snapshot: MemorySnapshot) -> str:
         f"daily notes of {len(snapshot.dailies)} days.",
         snapshot.long_term or "(long-term memory is empty)",
     ]
+    if snapshot.shared:
+        parts.append(f"Shared with everyone:\n{snapshot.shared}")
     parts += [f"### {note.date}\n{note.content}" for note in reversed(snapshot.dailies)]
     return "\n\n".join(parts)
 
@@ -136,6 +139,7 @@ MEMORY_TOOLS = (
     ),
     Tool("memory.daily", "Append to the daily notes.", DailyArguments, _daily),
     RECALL,
+    FORGET,
     Tool("memory.show", "Show all of the current memory.", NoArguments, _show),
     Tool(
         "memory.clear",

@@ -12,8 +12,10 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from bot.embeddings.vectors import VectorIndex
 from bot.errors import TapebotError
 from bot.llm.base import ToolCall, ToolSpec, Usage
+from bot.memory.longterm import LongTermMemory
 from bot.memory.snapshot import MemorySnapshot
 from bot.memory.zone import Edit, MemoryZone
 from bot.tape.entries import TapeEntry
@@ -29,23 +31,31 @@ class ToolContext:
 
     Attributes:
         tape: The session's.
-        zone: Its memory.
+        zone: Its memory zone.
+        memory: Its long-term memory.
         seen: Memory as the model saw it when it made the call.
         may_clear: Those who are answered may take from everybody here: it is their own chat, or they
             own the bot.
         turn: The running turn's id.
         first: Id of the first entry in view.
         begins: Id of the entry at which the running turn begins.
+        call: What makes the call unique on this tape.
+        asking: The messages that the turn answers.
+        vectors: Find messages by meaning; None where nothing does.
         spend: Told what the tool's own model calls consume.
     """
 
     tape: TapeService
     zone: MemoryZone
+    memory: LongTermMemory
     seen: MemorySnapshot
     may_clear: bool = True
     turn: str = ""
     first: int = 1
     begins: int = 1
+    call: str = ""
+    asking: Sequence[TapeEntry] = ()
+    vectors: VectorIndex | None = None
     spend: Callable[[Usage], None] = lambda _: None
 
 

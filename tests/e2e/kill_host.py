@@ -132,7 +132,8 @@ class Pipe:
         inbound = Inbound(
             Address("pipe", line["chat"]),
             line["id"],
-            Sender("ada", "Ada"),
+            # Each chat is another person's: what one takes back is nothing of the others'.
+            Sender(f"of-{line['chat']}", "Ada"),
             line["text"],
             datetime.now(UTC),
         )

@@ -20,6 +20,7 @@ from bot.llm.base import ChatMessage
 from bot.memory.attachments import describe
 from bot.memory.escaping import clean, escape_tags
 from bot.memory.fold import SessionFold
+from bot.memory.forgetting.tombstones import ERASED_MESSAGE, is_erased
 from bot.memory.transcript import quoted, said
 from bot.memory.window import WindowFold
 from bot.tape.entries import TapeEntry
@@ -104,7 +105,7 @@ def _anchor(entry: TapeEntry) -> ChatMessage:
 
 
 def _message(entry: TapeEntry) -> ChatMessage:
-    content = clean(said(entry))
+    content = clean(said(entry)) if not is_erased(entry) else ERASED_MESSAGE
     if entry.payload.get("role") != "user":
         return {"role": "assistant", "content": content}
     text = f"{escape_tags(content)}{quoted(entry)}{describe(entry.meta)}"

@@ -1,25 +1,33 @@
-"""Recall that nobody asked for: what the tape and the notes say on the newest message."""
+"""Recall that nobody asked for: what the tape, the facts and the notes say on the newest message.
+
+It costs nothing where the model sees all there is: nothing was said before the view, and no fact and no
+line of memory is missing in the prompt.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
 
 from bot.clock import Clock
+from bot.embeddings.vectors import VectorIndex
 from bot.llm.base import estimate_tokens
 from bot.memory.fold import SessionFold
-from bot.memory.recall import Passage, recall
+from bot.memory.guards import lines_of
+from bot.memory.recall import FactLine, Passage, recall
+from bot.memory.snapshot import MemorySnapshot
 from bot.memory.words import words_of
 from bot.memory.zone import MemoryZone
-from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 
 MOST_PASSAGES = 6
 MOST_TOKENS = 600
+"""For builders and models that live on it, where no more is set."""
 
-_FOUND = 60
-"""Passages that are looked through: the best ones are often in view already."""
+_LOOKED_BACK = 200
+"""Entries before the view among which something that was said is looked for."""
 
 _ANY_DAYS = 3_650
 _WORDS = re.compile(r"\w+")
@@ -39,13 +47,24 @@ class Recalled:
     Attributes:
         asked: Id of that message.
         lines: What is in the tail for it.
+        before: Where the view began when it was last looked at, and whether anything was said before.
     """
 
     asked: int = 0
     lines: list[str] = field(default_factory=list)
+    before: tuple[int, bool] = (0, False)
 
     async def read(
-        self, tape: TapeService, fold: SessionFold, zone: MemoryZone, clock: Clock, prompt: str
+        self,
+        tape: TapeService,
+        fold: SessionFold,
+        zone: MemoryZone,
+        clock: Clock,
+        prompt: str,
+        *,
+        room: int,
+        facts: Sequence[FactLine] = (),
+        vectors: VectorIndex | None = None,
     ) -> list[str]:
         """Return the records for the newest message; empty where nothing fits it.
 
@@ -55,6 +74,9 @@ class Recalled:
             zone: Its memory.
             clock: Tells the time.
             prompt: The system prompt: what it says is not recalled.
+            room: Tokens that they may take.
+            facts: Of the scopes that the session may read.
+            vectors: Of the tapes; None finds by words alone.
         """
         spoken = fold.window.spoken()
         newest = next((e for e in reversed(spoken) if e.payload.get("role") == "user"), None)
@@ -63,19 +85,41 @@ class Recalled:
         if newest.id != self.asked:
             words = str(newest.payload.get("content", ""))
             found: list[Passage] = []
-            if not says_little(words):
+            told = _told(fold, prompt)
+            if not says_little(words) and (
+                _beyond(fold, told, facts) or await self._said_before(tape, fold.window.cut)
+            ):
                 found = await recall(
                     tape,
-                    zone.read(),
+                    _untold(zone.read(), told),
                     words,
                     days=_ANY_DAYS,
                     now=clock.now(),
                     timezone=zone.timezone,
-                    limit=_FOUND,
+                    limit=MOST_PASSAGES,
+                    before=fold.window.cut,
+                    facts=[fact for fact in facts if fact.text not in told],
+                    vectors=vectors,
                 )
-            self.lines = _chosen(found, fold, spoken, prompt)
+            seen = {entry.id for entry in spoken} | set(fold.window.queued)
+            self.lines = _chosen(found, seen, told, room)
             self.asked = newest.id
         return self.lines
+
+    async def _said_before(self, tape: TapeService, cut: int) -> bool:
+        """Say whether anything was said before the view; looked up once for each cut."""
+        if self.before[0] != cut:
+            self.before = (cut, await _says_something(tape, cut))
+        return self.before[1]
+
+
+async def _says_something(tape: TapeService, before: int) -> bool:
+    """Say whether a message stands before this id; where bookkeeping is all that is near, it may."""
+    async with aclosing(tape.read_back(before)) as entries:
+        async for entry in entries:
+            if entry.kind == "message" or entry.id < before - _LOOKED_BACK:
+                return True
+    return False
 
 
 def says_little(text: str) -> bool:
@@ -84,30 +128,49 @@ def says_little(text: str) -> bool:
     return not words_of(text) or (len(words) <= 2 and _EMPTY.issuperset(words))
 
 
-def _chosen(
-    found: Sequence[Passage], fold: SessionFold, spoken: Sequence[TapeEntry], prompt: str
-) -> list[str]:
-    """Return the best passages that are not in view, as one record."""
-    seen = {entry.id for entry in spoken} | set(fold.window.queued)
-    # What was saved since the prompt was made stands in the tail as a whole.
+def _beyond(fold: SessionFold, told: str, facts: Sequence[FactLine]) -> bool:
+    """Say whether there is a fact or a line of memory that the prompt does not tell."""
+    return any(line not in told for line in _known(fold, facts))
+
+
+def _known(fold: SessionFold, facts: Sequence[FactLine]) -> Iterator[str]:
+    snapshot = fold.zone.snapshot
+    yield from (fact.text for fact in facts)
+    for text in (snapshot.long_term, snapshot.shared, *(note.content for note in snapshot.dailies)):
+        yield from lines_of(text)
+
+
+def _told(fold: SessionFold, prompt: str) -> str:
+    """Return what the prompt tells, the saves since it was made included: they are in the tail."""
     saved = fold.zone.snapshot
-    told = "\n".join([prompt, saved.long_term, *_changed(fold)])
+    changed = (note.content for note in saved.dailies if note not in fold.frozen.dailies)
+    return "\n".join([prompt, saved.long_term, saved.shared, *changed])
+
+
+def _untold(memory: MemorySnapshot, told: str) -> MemorySnapshot:
+    """Return of memory what the prompt does not tell."""
+
+    def left(text: str) -> str:
+        return "\n".join(line for line in lines_of(text) if line not in told)
+
+    notes = tuple(replace(note, content=left(note.content)) for note in memory.dailies)
+    return replace(
+        memory, long_term=left(memory.long_term), shared=left(memory.shared), dailies=notes
+    )
+
+
+def _chosen(found: Sequence[Passage], seen: set[int], told: str, room: int) -> list[str]:
+    """Return the best passages that are not in view, as one record."""
     lines: list[str] = []
-    room = MOST_TOKENS
     for passage in found:
         if passage.entry in seen or (passage.text in told and not _is_said(passage)):
             continue
         line = passage.render()
         room -= estimate_tokens(line)
-        if room < 0 or len(lines) == MOST_PASSAGES:
+        if room < 0:
             break
         lines.append(line)
     return ["From the tape and memory:\n" + "\n".join(lines)] if lines else []
-
-
-def _changed(fold: SessionFold) -> list[str]:
-    saved = fold.zone.snapshot
-    return [note.content for note in saved.dailies if note not in fold.frozen.dailies]
 
 
 def _is_said(passage: Passage) -> bool:

@@ -8,7 +8,7 @@ Rule 3: a line that cannot be taken apart conflicts with nothing but its own cop
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from bot.llm.offline.grammar import (
@@ -69,6 +69,7 @@ ATTRIBUTES = frozenset(
         "name birthday age email phone number address favourite appointment flight job wedding"
         " anniversary boss wife husband spouse partner hometown timezone password size type"
         " deadline interview meeting exam language code goal nickname dream pronouns"
+        " dentist doctor landlord landlady manager therapist lawyer accountant supervisor"
     ).split()
 )
 
@@ -88,6 +89,8 @@ class Line:
         changes: It says itself that it is newer.
         rest: What follows the verb.
         slot: The attribute that has one value at a time; empty where there is none.
+        key: Its words alone.
+        value: Terms of the rest.
     """
 
     text: str
@@ -100,6 +103,13 @@ class Line:
     changes: bool = False
     rest: str = ""
     slot: str = ""
+    key: str = field(init=False)
+    value: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        # Lines are compared with many others, so what is compared is made once.
+        object.__setattr__(self, "key", key(self.text))
+        object.__setattr__(self, "value", frozenset(terms(self.rest)))
 
     @property
     def former(self) -> bool:
@@ -155,7 +165,7 @@ def _verb(tokens: list[str], *, attribute: bool) -> int | None:
     return None
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=4096)
 def parse(line: str, who: str = USER) -> Line:
     """Take a line of memory apart, whatever it is."""
     text = bare(line)
@@ -241,13 +251,13 @@ def _value_slot(line: Line) -> str:
 
 def conflicts(new: Line, old: Line) -> bool:
     """Return whether the old line stops being current once the new one is said."""
-    if key(new.text) == key(old.text):
+    if new.key == old.key:
         return True
     if new.saying or old.saying or not new.verb or not old.verb or new.owner != old.owner:
         return False
     if not _same_subject(new.subject, old.subject):
         return False
-    mine, theirs = set(terms(new.rest)), set(terms(old.rest))
+    mine, theirs = new.value, old.value
     if new.slot and _same_slot(new.slot, old.slot):
         return not new.negated or bool(mine & theirs)
     if new.verb in _LIKING and old.verb in _LIKING:
@@ -259,7 +269,7 @@ def conflicts(new: Line, old: Line) -> bool:
     return mine == theirs and bool(_DATED.search(new.rest)) == bool(_DATED.search(old.rest))
 
 
-def _has_again(new: Line, mine: set[str], theirs: set[str]) -> bool:
+def _has_again(new: Line, mine: frozenset[str], theirs: frozenset[str]) -> bool:
     return new.verb == "have" and (mine <= theirs if new.negated else theirs <= mine)
 
 

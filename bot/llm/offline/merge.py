@@ -4,7 +4,6 @@ Rule 1: lines that no fact touches are kept byte for byte, headings and blank li
 Rule 2: a newer value stands where the older one stood, and what else the older line said stays; a
         new fact is added at the end.
 Rule 3: nothing stands twice, and merging twice equals merging once.
-Rule 4: where there is a bound on the size, nothing that exists is dropped: adding stops.
 """
 
 from __future__ import annotations
@@ -12,7 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
+from bot.llm.offline.forgetting import readings
 from bot.llm.offline.lines import Line, bare, conflicts, parse
 from bot.llm.offline.remainder import left_over
 from bot.llm.offline.words import key, terms
@@ -46,17 +47,17 @@ def _settle(facts: Iterable[str]) -> list[str]:
     standing: list[Line] = []
     for fact in facts:
         new = parse(fact)
-        if key(new.text):
-            standing = [stays for old in standing if (stays := _stays(new, old)) is not None]
+        if new.key:
+            standing = [kept for old in standing if (kept := stays(new, old)) is not None]
             standing.append(new)
     return [line.text for line in standing]
 
 
-def _stays(new: Line, old: Line) -> Line | None:
+def stays(new: Line, old: Line) -> Line | None:
     """Return what stands of an older line beside a newer one, None where nothing does."""
     if not conflicts(new, old):
         return old
-    rest = "" if key(new.text) == key(old.text) else left_over(new, old)
+    rest = "" if new.key == old.key else left_over(new, old)
     return parse(rest) if rest else None
 
 
@@ -65,7 +66,7 @@ def _with(new: Line, lines: Sequence[str], parsed: Sequence[Line | None]) -> lis
     bullet = f"- {new.text}"
     changed: list[str] = []
     for line, old in zip(lines, parsed, strict=True):
-        kept = _stays(new, old) if old is not None else None
+        kept = stays(new, old) if old is not None else None
         if old is None or kept is old:
             changed.append(line)
             continue
@@ -76,13 +77,12 @@ def _with(new: Line, lines: Sequence[str], parsed: Sequence[Line | None]) -> lis
     return changed if bullet in changed else [*changed, bullet]
 
 
-def merge(current: str, facts: Sequence[str], limit: int | None = None) -> Merged:
+def merge(current: str, facts: Sequence[str]) -> Merged:
     """Return memory with the facts in it.
 
     Args:
         current: Long-term memory as it stands.
         facts: Sentences in the third person, oldest first.
-        limit: Size in bytes of UTF-8 that the text must stay under by not adding more.
     """
     lines = current.rstrip().split("\n") if current.strip() else []
     parsed = [parse(line) if _is_fact(line) else None for line in lines]
@@ -90,11 +90,9 @@ def merge(current: str, facts: Sequence[str], limit: int | None = None) -> Merge
     replaced: list[str] = []
     for fact in _settle(facts):
         new = parse(fact)
-        if any(old and key(old.text) == key(fact) for old in parsed):
+        if any(old and old.key == new.key for old in parsed):
             continue
         changed = _with(new, lines, parsed)
-        if limit is not None and len("\n".join(changed).encode()) >= limit:
-            continue
         replaced.extend(line for line in lines if line not in changed)
         added.append(fact)
         lines = changed
@@ -104,14 +102,19 @@ def merge(current: str, facts: Sequence[str], limit: int | None = None) -> Merge
 
 def matching(current: str, topic: str) -> tuple[str, ...]:
     """Return the lines of memory that speak of a topic, exactly as they stand."""
-    wanted = set(terms(topic))
-    if not wanted:
-        return ()
-    return tuple(
-        line
-        for line in current.split("\n")
-        if _is_fact(line) and wanted <= parse(line).terms | set(terms(line))
-    )
+    lines = [line for line in current.split("\n") if _is_fact(line)]
+    return tuple(line for line in lines if speaks_of(line, topic))
+
+
+def speaks_of(line: str, topic: str) -> bool:
+    """Return whether a line of memory speaks of a topic, in its words or those of a translation."""
+    wanted = [set(terms(reading)) for reading in readings(topic)]
+    return any(one and one <= _spoken_of(line) for one in wanted)
+
+
+@lru_cache(maxsize=4096)
+def _spoken_of(line: str) -> frozenset[str]:
+    return parse(line).terms | frozenset(terms(line))
 
 
 def forget(current: str, topic: str) -> Merged:

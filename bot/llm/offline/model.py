@@ -77,8 +77,7 @@ def _decide(request: ModelRequest) -> Step:
         made = consolidate(request)
         arguments = {
             "history_entry": made.history_entry,
-            "memory_update": made.memory_update,
-            "removed": list(made.removed),
+            "operations": [one.as_json() for one in made.operations],
         }
         return Step(calls=(("save_memory", arguments),))
     return step(request)

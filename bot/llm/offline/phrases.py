@@ -29,6 +29,7 @@ class Phrases:
     how_to_tell: str
     closest: str
     forgotten: str
+    nothing_to_forget: str
     hello: str
     thanks: str
     bye: str
@@ -51,6 +52,7 @@ ENGLISH = Phrases(
     how_to_tell="Tell me, and I will remember it.",
     closest="The closest thing I was told:",
     forgotten="Forgotten: {quote}.",
+    nothing_to_forget="I found nothing about that to forget.",
     hello="Hello{name}!",
     thanks="You're welcome.",
     bye="Goodbye{name}. What you told me stays here.",
@@ -86,6 +88,7 @@ GERMAN = Phrases(
     how_to_tell="Sag es mir, dann merke ich es mir.",
     closest="Am nächsten kommt, was mir gesagt wurde:",
     forgotten="Vergessen: {quote}.",
+    nothing_to_forget="Dazu fand ich nichts, was zu vergessen wäre.",
     hello="Hallo{name}!",
     thanks="Gern geschehen.",
     bye="Auf Wiedersehen{name}.",
@@ -119,6 +122,7 @@ FRENCH = Phrases(
     how_to_tell="Dis-le-moi et je m'en souviendrai.",
     closest="Ce qui s'en approche le plus :",
     forgotten="Oublié : {quote}.",
+    nothing_to_forget="Je n'ai rien trouvé à oublier là-dessus.",
     hello="Bonjour{name} !",
     thanks="De rien.",
     bye="Au revoir{name}.",
@@ -153,6 +157,7 @@ SPANISH = Phrases(
     how_to_tell="Dímelo y lo recordaré.",
     closest="Lo más parecido que me dijeron:",
     forgotten="Olvidado: {quote}.",
+    nothing_to_forget="No encontré nada que olvidar sobre eso.",
     hello="¡Hola{name}!",
     thanks="De nada.",
     bye="Adiós{name}.",

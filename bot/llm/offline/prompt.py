@@ -19,9 +19,10 @@ from bot.llm.offline.files import FILE, ShownFile, files_of, without_files
 from bot.llm.offline.grammar import USER
 from bot.llm.wire import part_text
 
-_CORRECTION = "(corrects an earlier message)"
+CORRECTION = "(corrects an earlier message)"
 _HEADER = re.compile(r"\[(?P<date>\d{4}-\d\d-\d\d) (?P<time>\d\d:\d\d), (?P<who>[^\n]{1,200}?)\] ")
 _MEMBER = re.compile(r".+ \([^()\s]+\)")
+_ABOUT_MEMBER = re.compile(r"[^()\n]{1,80} \([^()\s]+\)")
 _PASSAGE = re.compile(
     r"- (?:memory|(?P<when>\d{4}-\d\d-\d\d(?: \d\d:\d\d)?), (?P<who>[^\n]{1,200}?))(?: \[#\d+\])?: (?P<text>.*)"
 )
@@ -144,6 +145,11 @@ class Prompt:
     recalled: tuple[Passage, ...] = ()
 
 
+def names_a_member(line: str) -> bool:
+    """Return whether a line of memory speaks of one member of a group, by name and id."""
+    return bool(_ABOUT_MEMBER.match(line))
+
+
 def text_of(message: ChatMessage) -> str:
     """Return a message's text, whether it is a text or a list of parts."""
     content = message.get("content")
@@ -167,7 +173,7 @@ def said(content: str, at: int = 0) -> Said:
     if header is None:
         return Said(own.strip(), at=at, files=files)
     # A correction is a newer statement like any other.
-    own = own[header.end() :].strip().removeprefix(_CORRECTION).strip()
+    own = own[header.end() :].strip().removeprefix(CORRECTION).strip()
     return Said(own, header["who"].strip(), header["date"], header["time"], at, files)
 
 

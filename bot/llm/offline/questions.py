@@ -16,6 +16,7 @@ from bot.llm.offline import foreign
 from bot.llm.offline.clauses import begins_as_question, is_question, sentences
 from bot.llm.offline.courtesies import Courtesy, courtesies
 from bot.llm.offline.foreign import Language, language
+from bot.llm.offline.forgetting import to_forget
 from bot.llm.offline.grammar import expand
 from bot.llm.offline.prompt import Said
 from bot.llm.offline.statements import Fact, facts
@@ -46,15 +47,6 @@ _ALL = re.compile(
     r"|(?:list|show)(?: me)? (?:my |your |the |all )*(?:memory|memories|facts|notes)"
     r"|who am i|what have you (?:learned|noted|remembered)(?: about me)?|tell me about (?:me|myself)"
     r"|was weißt du(?: alles)?(?: über mich)?|que sais-tu(?: de| sur)? moi|qué sabes(?: de| sobre) mí",
-    re.IGNORECASE,
-)
-_FORGET = re.compile(
-    r"(?:please |can you |could you |you can |now )*(?:forget|delete|erase|unlearn|drop|remove)"
-    r"(?: (?:about|that|the fact that|what i said about|what i told you about|the line about|from memory))*\s+(?P<what>.+)",
-    re.IGNORECASE,
-)
-_EVERYTHING = re.compile(
-    r"(?:(?:everything|all|it all|anything)(?: (?:about me|you know|about us|of it))*|me|all (?:of )?(?:my|your) memor\w+)",
     re.IGNORECASE,
 )
 
@@ -257,10 +249,9 @@ def wishes(message: Said, spoken: str, of: Language = "en") -> list[Act]:
     plain = expand(spoken).strip().rstrip("?!. ").strip()
     if len(plain) <= 120 and _ALL.fullmatch(plain):
         return [Act("all", message)]
-    forget = _FORGET.fullmatch(plain) if len(plain) <= 400 else None
-    if forget:
-        what = forget["what"].strip()
-        return [Act("forget", message, topic="*" if _EVERYTHING.fullmatch(what) else what)]
+    unwanted = to_forget(plain.rstrip("。！ "))
+    if unwanted:
+        return [Act("forget", message, topic=unwanted)]
     if _REQUEST.match(plain):
         return [Act("other", message, topic=plain)]
     opened = _OPENING.match(plain)

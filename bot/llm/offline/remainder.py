@@ -1,7 +1,8 @@
 """What an older line of memory still says once a newer one has taken the place of its value.
 
 Rule 1: a line is superseded only in what the newer line speaks of; the rest of it stays.
-Rule 2: the rest becomes a line of its own where that is certain; else the whole older line stays.
+Rule 2: the rest becomes a line of its own, of the older line's words alone, where that is certain; else
+        the whole older line stays.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from __future__ import annotations
 import re
 
 from bot.llm.offline.grammar import sentence
-from bot.llm.offline.lines import Line
-from bot.llm.offline.words import terms
+from bot.llm.offline.lines import Line, conflicts, parse
+from bot.llm.offline.words import stem, terms, words
 
 _COMPANY = re.compile(r"(?:in|to|at|near|outside) (?:(?! with ).){1,80}? (?P<rest>with .+)")
 _TAIL = re.compile(
@@ -18,7 +19,8 @@ _TAIL = re.compile(
     r" .+"
 )
 _AND = re.compile(r" and .+")
-_AFFILIATION = re.compile(r" (?:at|for) .+")
+_AFFILIATION = re.compile(r" (?P<rest>(?:at|for) .+)")
+_THING = re.compile(r"(?:an?|one|two|three|four|five|\d{1,3}) ", re.IGNORECASE)
 _DAY = re.compile(
     r"\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|today|tomorrow|tonight|next|week\w*"
     r"|(?:jan|febr)uary|march|april|may|june|july|august|(?:septem|octo|novem|decem)ber"
@@ -26,7 +28,28 @@ _DAY = re.compile(
     re.IGNORECASE,
 )
 _HOUR = re.compile(r"\b\d{1,2}(?::\d\d)? ?(?:am|pm|o'clock|h)?\b", re.IGNORECASE)
-_CLOCK = re.compile(r"\b\d{1,2}(?::\d\d ?(?:[ap]m)?| ?[ap]m| o'clock)(?!\w)", re.IGNORECASE)
+_CLOCK = re.compile(
+    r"(?:\b(?:at|by|around) )?\b\d{1,2}(?::\d\d ?(?:[ap]m)?| ?[ap]m| o'clock)(?!\w)", re.IGNORECASE
+)
+_SMALL = frozenset(map(stem, "a an the now also actually still currently just really".split()))
+_TURNING = frozenset(
+    "no not never without before previously formerly stopped quit once can cannot could would should"
+    " may might used almost from".split()
+)
+
+
+def repeats(new: Line, old: Line) -> bool:
+    """Return whether a newer line says nothing that an older one does not say."""
+    if new.key == old.key:
+        return True
+    if not conflicts(new, old) or (new.negated, new.retracts) != (old.negated, old.retracts):
+        return False
+    mine, theirs = words(new.text), words(old.text)
+    if _TURNING & set(mine) != _TURNING & set(theirs):
+        return False
+    if new.slot == old.slot == "home":
+        return set(terms(new.text)) <= set(terms(old.text))
+    return set(map(stem, mine)) - _SMALL <= set(map(stem, theirs))
 
 
 def left_over(new: Line, old: Line) -> str:
@@ -36,17 +59,39 @@ def left_over(new: Line, old: Line) -> str:
         An empty text where the newer line says all that it said, the line's own text where nothing
         may be taken from it, else a sentence with the rest.
     """
-    if old.slot == "home":
-        company = _COMPANY.match(old.rest)
-        if company:
-            rest = sentence(f"The user lives {company['rest']}")
-            if old.owner != "the user":
-                rest = old.text
-            return "" if set(terms(company["rest"])) <= new.terms else rest
-    return old.text if _says_more(new, old) else ""
+    company = _COMPANY.match(old.rest) if old.slot == "home" else None
+    if company:
+        return "" if set(terms(company["rest"])) <= new.terms else _with(old, company["rest"])
+    if not _says_more(new, old):
+        return ""
+    return _certain(new, old)
 
 
-def _says_more(new: Line, old: Line) -> bool:
+def _with(old: Line, rest: str) -> str:
+    """Return the older line with less behind its verb, itself where that cannot be told apart."""
+    at = old.text.rfind(old.rest)
+    if not old.rest or at < 0:
+        return old.text
+    return sentence(f"{old.text[:at]}{rest}{old.text[at + len(old.rest) :]}")
+
+
+def _certain(new: Line, old: Line) -> str:
+    """Return what the older line says beside the newer; the whole of it where that is uncertain."""
+    things = old.rest.split(" and ")
+    if old.verb == "have" and len(things) > 1 and all(map(_THING.match, things)):
+        kept = [thing for thing in things if not conflicts(new, parse(_with(old, thing)))]
+        return _with(old, " and ".join(kept)) if kept else ""
+    affiliation = _AFFILIATION.search(f" {old.rest}") if old.slot == "job" else None
+    if affiliation and old.verb == stem("work"):
+        return _with(old, affiliation["rest"])
+    clock = _CLOCK.search(old.rest)
+    if clock and old.slot.startswith("value") and not _more_tails(new, old):
+        without = " ".join(_CLOCK.sub(" ", old.rest).split())
+        return _with(old, clock.group() if _DAY.search(new.rest) else without)
+    return old.text
+
+
+def _more_tails(new: Line, old: Line) -> bool:
     tails = [_TAIL]
     if not old.slot.startswith("value"):
         tails.append(_AND)
@@ -56,6 +101,12 @@ def _says_more(new: Line, old: Line) -> bool:
         found = tail.search(f" {old.rest}")
         if found and not set(terms(found.group())) <= new.terms | {"user"}:
             return True
+    return False
+
+
+def _says_more(new: Line, old: Line) -> bool:
+    if _more_tails(new, old):
+        return True
     return old.slot.startswith("value") and _other_half(new.rest, old.rest)
 
 

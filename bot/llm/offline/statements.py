@@ -25,6 +25,7 @@ from bot.llm.offline.clauses import (
     strip,
     without_code,
 )
+from bot.llm.offline.forgetting import to_forget
 from bot.llm.offline.grammar import USER, expand, is_past, sentence, third, to_third
 from bot.llm.offline.lines import parse, said_on
 from bot.llm.offline.words import KIN, words
@@ -111,11 +112,13 @@ class Fact:
         line: The fact in the third person.
         words: The sentence that it was taken from.
         daily: It belongs in the notes of its day.
+        before: The sentence before, where only that says of whom it speaks.
     """
 
     line: str
     words: str
     daily: bool = False
+    before: str = ""
 
 
 def _line(clause: str, who: str) -> str:
@@ -194,27 +197,27 @@ def facts(text: str, who: str = USER, date: str = "", name: str = "") -> tuple[F
     for spoken in sentences(without_code(text)):
         if is_code(spoken) or is_question(spoken) or begins_as_question(strip(spoken)):
             continue
-        lines: list[str] = []
+        lines: dict[str, str] = {}
         for clause in clauses(spoken) if len(spoken) <= 1200 else []:
             plain = strip(expand(strip(clause)))
             plain = _ALSO.sub(r"\1 ", _CLOSING.sub("", plain))
-            before = found[-1].line if found else ""
-            line = (
-                foreign.statement(strip(clause), who)
-                or _line(plain, who)
-                or _of_before(plain, before)
-            )
+            line = foreign.statement(strip(clause), who) or _line(plain, who)
+            before = "" if line or not found else found[-1].words
+            line = line or (_of_before(plain, found[-1].line) if found else "")
             if line:
-                lines.append(said_on(line, date) if _RELATIVE.search(line) else line)
+                lines[said_on(line, date) if _RELATIVE.search(line) else line] = before
         if not lines and _keep_as_said(spoken):
             said = spoken.replace("\n", " ").replace('"', "”")
-            lines = [f'{name or who} said: "{said}"']
-        found.extend(Fact(line, spoken, _is_daily(line)) for line in lines)
+            lines = {f'{name or who} said: "{said}"': ""}
+        found.extend(Fact(line, spoken, _is_daily(line), of) for line, of in lines.items())
     return tuple({fact.line: fact for fact in found}.values())
 
 
 def _keep_as_said(spoken: str) -> bool:
     plain = strip(spoken)
     return (
-        4 <= len(plain) <= _MAX_CLAUSE and foreign.own_words(plain) and not foreign.question(plain)
+        4 <= len(plain) <= _MAX_CLAUSE
+        and foreign.own_words(plain)
+        and not foreign.question(plain)
+        and not to_forget(plain)
     )

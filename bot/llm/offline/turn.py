@@ -3,6 +3,8 @@
 Rule 1: a result that this turn already holds is used; the same call is never made twice in a turn.
 Rule 2: a tool that is not offered is not called, and what it would have done is not claimed.
 Rule 3: memory is written as a whole: the current text with the changes of every message in the turn.
+        What is to be forgotten goes to the tool that erases where there is one, and its question is
+        passed on as it is.
 Rule 4: the first answer of a conversation says what is answering.
 """
 
@@ -17,6 +19,7 @@ from bot.llm.offline.answer import answer, listing
 from bot.llm.offline.courtesies import clock, is_sorrow
 from bot.llm.offline.files import reply_to_files
 from bot.llm.offline.foreign import language
+from bot.llm.offline.forgetting import EVERYTHING
 from bot.llm.offline.merge import forget, holds, matching, merge, name_of
 from bot.llm.offline.phrases import PHRASES, Phrases, quote
 from bot.llm.offline.prompt import Done, Prompt, passages, read
@@ -56,18 +59,21 @@ class _Plan:
         prompt: The request.
         acts: All acts in order.
         memory: Long-term memory with every change in it.
+        changing: Positions of the messages that change it.
+        erases: A tool erases what is to be forgotten; long-term memory is not rewritten for it.
     """
 
     prompt: Prompt
     acts: tuple[Act, ...]
     memory: str
     changing: frozenset[int] = field(default_factory=frozenset)
+    erases: bool = False
 
 
 def step(request: ModelRequest) -> Step:
     """Return the next step of the turn."""
     plan = _plan(read(request))
-    calls = (*_writes(plan), *_recalls(plan))
+    calls = (*_writes(plan), *_erasures(plan), *_recalls(plan))
     return Step(calls=calls) if calls else Step(text=_reply(plan))
 
 
@@ -75,18 +81,22 @@ def _plan(prompt: Prompt) -> _Plan:
     name = name_of(prompt.memory)
     turn = [replace(said, who=name) if name and not said.group else said for said in prompt.turn]
     wanted = tuple(act for said in turn for act in acts(said))
+    called = {done.name for done in prompt.done}
+    erases = "memory_forget" in prompt.tools | called
     memory = prompt.memory
     changing = set()
     for act in wanted:
+        if act.kind == "forget" and erases:
+            continue
         changed = _applied(memory, act)
         if changed != memory:
             changing.add(act.said.at)
         memory = changed
-    return _Plan(prompt, wanted, memory, frozenset(changing))
+    return _Plan(prompt, wanted, memory, frozenset(changing), erases)
 
 
 def _applied(memory: str, act: Act) -> str:
-    if act.kind == "forget" and act.topic != "*":
+    if act.kind == "forget" and act.topic != EVERYTHING:
         return forget(memory, act.topic).text
     if act.kind == "remember" and holds(memory, act.topic):
         return memory
@@ -129,6 +139,19 @@ def _writes(plan: _Plan) -> list[tuple[str, dict[str, Any]]]:
             content = "\n".join(f"- {line}" for line in dict.fromkeys(lines))
             calls.append(("memory_daily", {"content": content} | ({"date": day} if day else {})))
     return calls
+
+
+def _erased(plan: _Plan, act: Act) -> Done | None:
+    found = (done for done in plan.prompt.done if done.name == "memory_forget")
+    return next((done for done in found if done.arguments == {"what": act.topic}), None)
+
+
+def _erasures(plan: _Plan) -> list[tuple[str, dict[str, Any]]]:
+    if "memory_forget" not in plan.prompt.tools:
+        return []
+    wishes = [act for act in plan.acts if act.kind == "forget" and act.topic != EVERYTHING]
+    wanted = dict.fromkeys(act.topic for act in wishes if _erased(plan, act) is None)
+    return [("memory_forget", {"what": what}) for what in wanted]
 
 
 def _arguments(question: Question) -> dict[str, Any]:
@@ -227,21 +250,31 @@ def _needs(act: Act, name: str) -> bool:
 
 
 def _forgot(plan: _Plan, act: Act, phrases: Phrases) -> str:
-    if act.topic == "*":
+    if act.topic == EVERYTHING:
         return (
             "To erase all of my memory, send `/memory clear`. I do not do that on a sentence alone."
         )
+    if plan.erases:
+        return _asked_back(_erased(plan, act), phrases)
     done = _after(plan, "memory_save", act.said.at)
     if done is None:
         if matching(plan.prompt.memory, act.topic):
             return "I may not write to memory in this step, so nothing is forgotten yet."
-        return "My long-term memory holds nothing about that. What was said stays on the tape."
+        return f"{phrases.nothing_to_forget} What was said stays on the tape."
     if not saved(done.result):
         return (
             f"I could not forget that: {_first_line(done.result)} `/memory clear` clears all of it."
         )
     told = phrases.forgotten.format(quote=quote(act.topic, phrases))
     return f"{told} The words themselves stay on the tape; `/memory undo` brings the line back."
+
+
+def _asked_back(done: Done | None, phrases: Phrases) -> str:
+    if done is None:
+        return "I may not erase anything in this step, so nothing is forgotten yet."
+    if done.result.lstrip().startswith("Nothing"):
+        return phrases.nothing_to_forget
+    return done.result.strip() or "The tool gave no answer, so nothing is forgotten."
 
 
 def _courtesy(plan: _Plan, act: Act, phrases: Phrases) -> str:

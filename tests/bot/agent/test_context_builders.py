@@ -155,19 +155,17 @@ async def test_what_a_turn_saw_is_shown_again_by_the_builder_that_made_it(tmp_pa
     model = ScriptedModel(
         [
             says("fine"),
-            calls(("memory_save", {"content": "- Ada likes tea"})),
+            calls(("memory_save", {"content": "- The user likes tea"})),
             says("saved"),
             says("here"),
             says("and"),
         ],
-        consolidation=lambda _: consolidates(
-            "[2026-02-10 10:00] Ada has a bike.", "- Ada likes tea"
-        ),
+        consolidation=lambda _: consolidates("[2026-02-10 10:00] Ada has a bike."),
     )
     bounds = Bounds(window=4, view_messages=4)
     async with session_host(tmp_path, model, builder=context_builder(name), bounds=bounds) as host:
         await host.channel.ask("my bike is green and stands in the shed")
-        await host.channel.ask("remember the tea")
+        await host.channel.ask("I like tea, remember it")
         await host.until_event("memory/consolidated")
         await host.channel.ask("where is my bike?")
         await host.channel.ask("and what do I drink?")
@@ -267,7 +265,7 @@ async def test_all_steps_of_a_turn_have_the_same_recalled_text(tmp_path):
 
 
 async def test_summaries_stand_first_and_only_the_newest_turns_behind_them(tmp_path):
-    parts = [consolidates(f"[2026-02-10 10:00] Part {number}.", "- x") for number in range(7)]
+    parts = [consolidates(f"[2026-02-10 10:00] Part {number}.") for number in range(7)]
     model = ScriptedModel(lambda _: says("ok"), consolidation=parts)
     async with session_host(
         tmp_path,
@@ -285,6 +283,7 @@ async def test_summaries_stand_first_and_only_the_newest_turns_behind_them(tmp_p
         assert sorted(told, key=lambda number: system.index(f"Part {number}.")) == told
         assert len(model.asked()[-1].messages) <= 9
         # What was forgotten is not told again.
+        await host.channel.ask("Remember that I like tea")
         await host.channel.ask("/memory clear yes")
         await host.channel.ask("now")
         assert "Part" not in str(model.asked()[-1].messages[0]["content"])
@@ -293,7 +292,7 @@ async def test_summaries_stand_first_and_only_the_newest_turns_behind_them(tmp_p
 async def test_summaries_of_an_earlier_session_are_not_told_in_the_next(tmp_path):
     model = ScriptedModel(
         lambda _: says("ok"),
-        consolidation=lambda _: consolidates("[2026-02-10 10:00] Bikes.", "- x"),
+        consolidation=lambda _: consolidates("[2026-02-10 10:00] Bikes."),
     )
     async with session_host(tmp_path, model, builder=context_builder("summary-first")) as host:
         await host.channel.ask("bikes")

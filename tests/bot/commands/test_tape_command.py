@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot.bus.messages import Sender
-from bot.commands.tape import _page_of
+from bot.commands.pages import page_of
 from bot.testing.host import session_host
 from bot.testing.scripted_model import ScriptedModel, calls, says
 
@@ -71,9 +71,9 @@ async def test_in_a_group_whoever_may_read_the_chat_may_search_it(tmp_path):
 
 
 def test_a_page_is_asked_for_at_the_end_and_found_at_once_in_any_text():
-    assert _page_of("bike page 2") == ("bike", 2)
-    assert _page_of("the homepage 2") == ("the homepage 2", 1)
-    assert _page_of("page 3") == ("", 3)
+    assert page_of("bike page 2") == ("bike", 2)
+    assert page_of("the homepage 2") == ("the homepage 2", 1)
+    assert page_of("page 3") == ("", 3)
     # Quadratic in the blanks this would take hours.
     words = "a" + " " * 400_000 + "b"
-    assert _page_of(words) == (words, 1)
+    assert page_of(words) == (words, 1)

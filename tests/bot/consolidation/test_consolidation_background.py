@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from itertools import pairwise
@@ -23,11 +24,14 @@ from bot.testing.scripted_model import (
     Step,
     calls,
     consolidates,
+    learns,
     says,
 )
 
 SMALL = Bounds(window=10)
-DONE = consolidates("[2026-02-10 10:00] Ada counted.", "- Ada counts.")
+COUNTS = learns("The user counts number 1.", "I count number 1.")
+DONE = consolidates("[2026-02-10 10:00] Ada counted.")
+LEARNED = consolidates("[2026-02-10 10:00] Ada counted.", COUNTS)
 
 
 def conversation(request: ModelRequest) -> str:
@@ -40,7 +44,7 @@ def counted(prompt_tokens: int) -> ModelReply:
 
 async def talk(host: Host, turns: int, *, begin: int = 1) -> None:
     for number in range(begin, begin + turns):
-        assert await host.channel.ask(f"number {number}.") == "ok"
+        assert await host.channel.ask(f"I count number {number}.") == "ok"
 
 
 def model_of(*consolidation: Step) -> ScriptedModel:
@@ -48,7 +52,7 @@ def model_of(*consolidation: Step) -> ScriptedModel:
 
 
 async def test_it_begins_at_so_many_messages_and_keeps_the_newest_half_in_view(tmp_path):
-    model = model_of(DONE)
+    model = model_of(LEARNED)
     async with session_host(tmp_path, model, bounds=SMALL) as host:
         await talk(host, 4)
         assert model.asked("consolidation") == []
@@ -62,11 +66,11 @@ async def test_it_begins_at_so_many_messages_and_keeps_the_newest_half_in_view(t
             and e.payload["role"] == "user"
         ]
         await host.channel.ask("what now?")
-    assert through == ["number 1.", "number 2.", "number 3."]
+    assert through == [f"I count number {n}." for n in (1, 2, 3)]
     told = str(model.asked()[-1].messages[1:])
     assert "number 3." not in told
     assert "number 4." in told
-    assert "Ada counts." in model.asked()[-1].messages[0]["content"]
+    assert "The user counts number 1." in model.asked()[-1].messages[0]["content"]
 
 
 async def test_it_begins_at_so_many_tokens_too(tmp_path):
@@ -127,55 +131,67 @@ async def test_ranges_are_consolidated_once_and_without_a_gap(tmp_path):
     assert ranges[0][0] <= first_said
     assert all(later[0] == earlier[1] + 1 for earlier, later in pairwise(ranges))
     said = re.findall(
-        r"USER \(Ada\): number (\d+)",
+        r"USER \(Ada\): I count number (\d+)",
         "".join(conversation(r) for r in model.asked("consolidation")),
     )
     assert said == [str(n) for n in range(1, 31)]
 
 
 async def test_history_carries_the_time_of_what_it_covers_not_of_the_summariser(tmp_path):
-    model = model_of(consolidates("Ada counted, without a date.", "- Ada counts."))
+    model = model_of(consolidates("Ada counted, without a date."))
     async with session_host(tmp_path, model, bounds=SMALL) as host:
         for number in range(1, 6):
-            await host.channel.ask(f"number {number}.")
+            await host.channel.ask(f"I count number {number}.")
             host.clock.advance(3_600)
         [history] = await host.until_event(HISTORY)
     assert (history.data["from"], history.data["to"]) == ("2026-02-10 10:00", "2026-02-10 12:00")
     assert history.data["entry"] == "[2026-02-10 10:00] Ada counted, without a date."
 
 
-FACTS = "\n".join(
-    f"- fact {word}." for word in ("alpha", "beta", "gamma", "delta", "kappa", "zeta")
-)
+FACTS = ("I like tea", "I own a boat", "I play chess", "I hate rain", "I run daily", "I paint")
+ENDS = [learns(None, "I count number 1.", op="retire", fact=number) for number in range(1, 7)]
 BAD = {
     "prose": (says("Sure! I saved everything."), "answered in prose"),
     "nothing": (says(""), "called no tool"),
     "object arguments": (
-        calls(("save_memory", {"history_entry": {"a": 1}, "memory_update": "x"})),
+        calls(("save_memory", {"history_entry": {"a": 1}, "operations": []})),
         "history_entry cannot be used",
     ),
     "truncated arguments": (calls(("save_memory", '{"history_entry": "[2026')), "cannot be used"),
     "cut off": (
-        calls(
-            ("save_memory", {"history_entry": "x", "memory_update": FACTS}), finish_reason="length"
-        ),
+        calls(("save_memory", {"history_entry": "x", "operations": []}), finish_reason="length"),
         "cut off",
     ),
     "empty arguments": (calls(("save_memory", "{}")), "cannot be used"),
     "empty history": (
-        calls(("save_memory", {"history_entry": "  ", "memory_update": FACTS})),
+        calls(("save_memory", {"history_entry": "  ", "operations": []})),
         "history entry is empty",
     ),
     "another tool": (calls(("memory_save", {"content": "- x"})), "instead of calling save_memory"),
-    "(nothing)": (consolidates("[2026-02-10 10:00] x", "(nothing)"), "is not memory"),
-    "an empty memory": (consolidates("[2026-02-10 10:00] x", ""), "would drop 6 of 6 facts"),
-    "a large shrink": (
-        consolidates("[2026-02-10 10:00] x", "- fact alpha.\n- fact beta."),
-        "would drop",
+    "the whole memory as a text": (
+        calls(("save_memory", {"history_entry": "x", "memory_update": "- x"})),
+        "cannot be used",
     ),
-    "too long": (
-        consolidates("[2026-02-10 10:00] x", FACTS + "\n- " + "x" * 9_000),
-        "too long",
+    "an operation that there is not": (
+        consolidates("[2026-02-10 10:00] x", learns("x", "x", op="replace_all")),
+        "cannot be used",
+    ),
+    "a text for a number": (
+        consolidates("[2026-02-10 10:00] x", {**COUNTS, "fact": "the first"}),
+        "cannot be used",
+    ),
+    "the end of everything": (consolidates("[2026-02-10 10:00] x", *ENDS), "could be used"),
+    "a quote that nobody said": (
+        consolidates("[2026-02-10 10:00] x", learns("The user is rich.", "I am rich")),
+        "does not say",
+    ),
+    "a message that there is not": (
+        consolidates("[2026-02-10 10:00] x", learns("The user counts.", "I count", 99)),
+        "not in the range",
+    ),
+    "(nothing)": (
+        consolidates("[2026-02-10 10:00] x", learns("(nothing)", "I am nobody")),
+        "could be used",
     ),
     "no answer": (TransientModelError("the provider is down"), "the provider is down"),
 }
@@ -185,12 +201,10 @@ BAD = {
 async def test_an_unusable_answer_is_a_visible_failure_that_is_retried(tmp_path, answer):
     """The cursor does not move, memory stays, and the next try covers the same range."""
     step, why = BAD[answer]
-    good = consolidates("[2026-02-10 10:00] Ada counted.", f"{FACTS}\n- Ada counts.")
-    model = ScriptedModel(lambda _: says("ok"), consolidation=[step, good])
+    model = ScriptedModel(lambda _: says("ok"), consolidation=[step, LEARNED])
     async with session_host(tmp_path, model, bounds=SMALL) as host:
-        for line in FACTS.splitlines():
-            await host.channel.ask(f"/memory add {line.removeprefix('- ').capitalize()}")
-        memory = (await host.channel.ask("/memory")).partition("\n\n")[2].partition("\n\n")[0]
+        for line in FACTS:
+            await host.channel.ask(f"/memory add {line}")
         await talk(host, 5)
         [failed] = await host.until_event(CONSOLIDATION_FAILED)
         assert why in failed.data["error"]
@@ -200,7 +214,8 @@ async def test_an_unusable_answer_is_a_visible_failure_that_is_retried(tmp_path,
             shown = await host.channel.ask(command)
             assert "failed at" in shown
             assert why.split("'")[0] in shown
-        assert memory in await host.channel.ask("/memory")
+        listed = await host.channel.ask("/memory")
+        assert all(line in listed for line in FACTS)
         with anyio.fail_after(5):
             await host.clock.until_sleeping()
         host.clock.advance(29)
@@ -259,7 +274,7 @@ async def test_background_calls_are_counted_in_usage(tmp_path):
 
 
 async def test_a_save_while_it_runs_is_not_lost(tmp_path):
-    held = Held(consolidates("[2026-02-10 10:00] x", "- Ada counts."))
+    held = Held(LEARNED)
     async with session_host(tmp_path, model_of(held), bounds=SMALL) as host:
         await talk(host, 5)
         with anyio.fail_after(5):
@@ -269,30 +284,36 @@ async def test_a_save_while_it_runs_is_not_lost(tmp_path):
         held.release.set()
         await host.until_event(MEMORY_CONSOLIDATED)
         memory = await host.channel.ask("/memory")
-    assert "- Ada counts.\n- I live in Oslo\n- My cat is Tom" in memory
+    for line in ("The user counts number 1.", "I live in Oslo", "My cat is Tom"):
+        assert line in memory
 
 
 async def test_what_was_removed_while_it_runs_does_not_come_back(tmp_path):
-    update = "- I like tea\n- I live in Oslo\n- Ada counts."
-    held = Held(consolidates("[2026-02-10 10:00] x", update))
-    async with session_host(tmp_path, model_of(held), bounds=SMALL) as host:
+    again = learns("I live in Oslo", "I live in Oslo", message=7)
+    held = Held(consolidates("[2026-02-10 10:00] x", COUNTS, again))
+    async with session_host(tmp_path, model_of(held), bounds=Bounds(window=20)) as host:
         await host.channel.ask("/memory add I like tea")
+        await talk(host, 3)
+        assert await host.channel.ask("I live in Oslo") == "ok"
         await host.channel.ask("/memory add I live in Oslo")
-        await talk(host, 5)
+        host.clock.advance(60)
+        await talk(host, 6, begin=4)
         with anyio.fail_after(5):
             await held.entered.wait()
         await host.channel.ask("/memory undo")
         held.release.set()
         await host.until_event(MEMORY_CONSOLIDATED)
         memory = await host.channel.ask("/memory")
-    assert "- I like tea\n- Ada counts." in memory
+    assert "I like tea" in memory
+    assert "The user counts number 1." in memory
     assert "Oslo" not in memory
 
 
 async def test_what_was_said_before_memory_was_cleared_is_not_learned_again(tmp_path):
     """Neither by a consolidation that ran meanwhile, nor by the next one."""
-    held = Held(consolidates("[2026-02-10 10:00] x", "- I live in Oslo\n- Ada counts."))
-    model = model_of(held, consolidates("[2026-02-10 10:00] y", "- Ada waves."))
+    held = Held(LEARNED)
+    waves = learns("The user waves.", "I wave.")
+    model = model_of(held, consolidates("[2026-02-10 10:00] y", waves))
     async with session_host(tmp_path, model, bounds=SMALL) as host:
         await host.channel.ask("/memory add I live in Oslo")
         await talk(host, 5)
@@ -312,7 +333,11 @@ async def test_what_was_said_before_memory_was_cleared_is_not_learned_again(tmp_
 async def test_recalled_text_tool_results_and_quotes_are_not_offered_as_the_persons_words(tmp_path):
     """A tool's result is not in the request at all; a quote is marked as one."""
     steps = iter([calls(("memory_recall", {"query": "planet"}))])
-    kept = consolidates("[2026-02-10 10:00] x", "- The planet is Zorblax\n- Ada counts.")
+    kept = consolidates(
+        "[2026-02-10 10:00] x",
+        learns("Bob owes the user 500.", "Bob owes me 500", message=3),
+        learns("The user counts number 1.", "I count number 1.", message=5),
+    )
     model = ScriptedModel(lambda _: next(steps, says("ok")), consolidation=[kept])
     async with session_host(tmp_path, model, bounds=SMALL) as host:
         await host.channel.ask("/memory add The planet is Zorblax")
@@ -346,12 +371,10 @@ async def test_a_kill_while_it_runs_leaves_its_range_open(tmp_path):
 
 async def test_a_model_without_tools_consolidates_by_grammar(tmp_path):
     profile = CapabilityProfile(tools=False, json_schema=True)
-    text = (
-        '{"history_entry": "[2026-02-10 10:00] x", "memory_update": "- Ada counts.", "removed": []}'
-    )
+    text = json.dumps({"history_entry": "[2026-02-10 10:00] x", "operations": [COUNTS]})
     model = ScriptedModel(lambda _: says("ok"), consolidation=[says(text)], profile=profile)
     async with session_host(tmp_path, model, bounds=SMALL) as host:
         await talk(host, 5)
         await host.until_event(MEMORY_CONSOLIDATED)
-        assert "Ada counts." in await host.channel.ask("/memory")
+        assert "The user counts number 1." in await host.channel.ask("/memory")
     assert model.asked("consolidation")[0].json_schema is not None

@@ -13,6 +13,7 @@ from exchange_files import NANOBOT, settings, tapes
 
 from bot.cli.importing import import_nanobot
 from bot.errors import TapeNotFound
+from bot.exchange.remembering import remembering
 
 SESSIONS = ["console:local", "telegram:4242", "discord:777"]
 
@@ -39,9 +40,11 @@ import_nanobot(load_settings(home=home, timezone="UTC", retention_days=30), sour
 """
 
 
-# The lock's owner is written first; then each session is two writes, its header and its append.
-WRITES = [(write, part) for write in range(2, 8) for part in ("0", "0.5", "1")]
-FAST = [(3, "0.5"), (3, "1")]
+# The lock's owner is written first; then each session is two writes, its header and its append. The
+# first has the memory: its facts are three more, of another tape.
+WHOLE = {"console:local": 3, "telegram:4242": 8, "discord:777": 10}
+WRITES = [(write, part) for write in range(2, 11) for part in ("0", "0.5", "1")]
+FAST = [(3, "0.5"), (3, "1"), (6, "0")]
 
 
 @pytest.mark.parametrize(
@@ -63,13 +66,23 @@ def test_a_kill_at_any_write_leaves_no_half_session_and_the_next_import_does_the
     )
     assert done.returncode == -signal.SIGKILL
     there = [session for session in SESSIONS if plain(home, session)]
-    assert there == SESSIONS[: (write - 1 if part == "1" else write - 2) // 2]
+    written = write if part == "1" else write - 1
+    assert there == [session for session, last in WHOLE.items() if last <= written]
     assert all(plain(home, session) == plain(whole, session) for session in there)
     capsys.readouterr()
     assert import_nanobot(settings(home), NANOBOT) == 0
     assert "refused" not in capsys.readouterr().out
-    for session in SESSIONS:
+    for session in (*SESSIONS, "person:console:local"):
         assert plain(home, session) == plain(whole, session)
+    assert beliefs(home) == beliefs(whole) == ["Name: Ada", "Favourite drink: jasmine tea"]
+
+
+def beliefs(home) -> list[str]:
+    async def facts() -> list[str]:
+        async with tapes(home, read_only=True) as store:
+            return [one.text for one in (await remembering(store, "console:local")).facts.active()]
+
+    return anyio.run(facts)
 
 
 def plain(home, session: str) -> list[tuple[str, str | None, str]]:

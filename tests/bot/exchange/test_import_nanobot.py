@@ -13,6 +13,7 @@ import anyio
 import pytest
 from exchange_files import NANOBOT, read, settings, tapes, write_lines
 
+from bot.bus import Sender
 from bot.cli.importing import import_nanobot
 from bot.consolidation.policy import Range
 from bot.errors import SettingsError, TapeLocked, TapeNotFound
@@ -145,7 +146,8 @@ def test_the_bot_begins_afresh_with_the_memory_and_finds_what_was_said(tmp_path)
         model = ScriptedModel(lambda _: says("fine"))
         async with session_host(tmp_path, model) as host:
             channel = host.add_channel("console")
-            await channel.ask("hello", chat="local")
+            asked = await channel.send("hello", chat="local", sender=Sender("local", "Ada"))
+            await channel.answer_to(asked)
             fold = await load_fold(
                 TapeService(host.store, "console:local"), max_messages=200, max_tokens=100_000
             )

@@ -6,13 +6,14 @@ import json
 import re
 from typing import Any
 
-from bot.llm.base import ChatMessage, ModelReply, ModelRequest, ToolSpec
+from bot.llm.base import ChatMessage, ModelReply, ModelRequest, Purpose, ToolSpec
 from bot.llm.offline import OfflineModel
 
 TOOLS = tuple(
     ToolSpec(name, "A tool.", {"type": "object", "properties": {}})
     for name in ("memory_clear", "memory_daily", "memory_recall", "memory_save", "memory_show")
 )
+FORGET = ToolSpec("memory_forget", "Erases.", {"type": "object", "properties": {}})
 _STOP = frozenset("what where when who how is are do does did am the my your a an i you me".split())
 
 
@@ -34,6 +35,7 @@ class Chat:
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.minute = 41
         self.save_result = "saved to long-term memory"
+        self.forget_result = "This would be erased:\n- The user failed the exam.\nErase it?"
         self.tools: tuple[ToolSpec, ...] = TOOLS
 
     def fresh(self) -> None:
@@ -71,6 +73,8 @@ class Chat:
         if name == "memory_daily":
             self.daily.append((arguments["date"], arguments["content"]))
             return "noted"
+        if name == "memory_forget":
+            return self.forget_result
         assert name == "memory_recall"
         assert arguments["days"] > 0
         return self.recall(arguments.get("query", ""))
@@ -122,3 +126,46 @@ class Chat:
     async def say(self, text: str, who: str | None = None) -> str:
         self.hear(text, who)
         return await self.answer()
+
+
+def numbered(*messages: str) -> str:
+    """Return messages of Ada's, one a minute, as a consolidation sees them."""
+    lines = []
+    for at, text in enumerate(messages, start=1):
+        speaker, _, words = text.rpartition("|")
+        spaced = "\n  ".join(words.splitlines())
+        lines.append(f"#{at} [2026-03-06 10:{at % 60:02}] {speaker or 'USER (Ada)'}: {spaced}")
+    return "\n".join(lines)
+
+
+def consolidation(known: str, talk: str, purpose: Purpose = "consolidation") -> ModelRequest:
+    """Return the request for a consolidation."""
+    text = f"Process this.\n\n## Current facts\n{known or '(none)'}\n\n## Conversation to Process\n{talk}"
+    tool = ToolSpec("save_memory", "Save.", {"type": "object"})
+    messages: list[ChatMessage] = [
+        {"role": "system", "content": "x"},
+        {"role": "user", "content": text},
+    ]
+    return ModelRequest(messages, [tool], "save_memory", purpose=purpose)
+
+
+async def consolidated(known: str, talk: str) -> dict[str, Any]:
+    """Return the arguments of the answer."""
+    reply = await OfflineModel().complete(consolidation(known, talk))
+    assert [call.name for call in reply.tool_calls] == ["save_memory"]
+    made: dict[str, Any] = json.loads(reply.tool_calls[0].arguments)
+    return made
+
+
+async def changes(known: str, *messages: str) -> list[tuple[Any, ...]]:
+    """Return operations as tuples of what they are, the fact, the text, and cited messages."""
+    made = await consolidated(known, numbered(*messages))
+    return [
+        (
+            one["op"],
+            one.get("fact"),
+            one.get("text"),
+            *sorted({cited["message"] for cited in one.get("evidence", ())}),
+        )
+        for one in made["operations"]
+    ]

@@ -6,10 +6,9 @@ import itertools
 import json
 
 import pytest
-from offline_harness import Chat
+from offline_harness import FORGET, Chat
 from offline_pairs import PAIRS
 
-from bot.llm.base import ModelRequest, ToolSpec
 from bot.llm.offline import OfflineModel
 
 
@@ -196,6 +195,73 @@ async def test_forgetting_drops_the_line_and_the_answer_with_it():
     assert (await chat.say("Where does my sister live?")).startswith("I don't know")
 
 
+@pytest.mark.parametrize(
+    ("memory", "asked", "what"),
+    [
+        ("- The user lives in Rome.", "Forget that I live in Rome", "I live in Rome"),
+        ("- The user lives in Rom.", "Vergiss, dass ich in Rom wohne.", "ich in Rom wohne"),
+        ("- Ich in Rom wohne", "Vergiss bitte, dass ich in Rom wohne", "ich in Rom wohne"),
+        ("- The user likes thé.", "oublie que j'aime le thé", "j'aime le thé"),
+        ("", "olvida que vivo en Madrid", "vivo en Madrid"),
+        ("", "забудь, что я люблю чай", "я люблю чай"),
+        ("", "Forget everything I said about Rome, please!", "Rome"),
+        ("", "请忘掉我喜欢茶。", "我喜欢茶"),
+    ],
+)
+async def test_a_wish_to_forget_is_put_to_the_tool_that_erases_and_its_question_passed_on(
+    memory, asked, what
+):
+    chat = Chat(memory=memory)
+    chat.tools = (*chat.tools, FORGET)
+    await chat.say("hi")
+    answer = await chat.say(asked)
+    assert chat.calls == [("memory_forget", {"what": what})]
+    assert answer == chat.forget_result
+    assert chat.memory == memory
+
+
+async def test_nothing_found_to_erase_is_told_as_that():
+    chat = Chat()
+    chat.tools = (*chat.tools, FORGET)
+    chat.forget_result = "Nothing matches; use other words."
+    await chat.say("hi")
+    assert await chat.say("Forget my sister") == "I found nothing about that to forget."
+    answer = await chat.say("Vergiss meine Adresse")
+    assert answer == "Dazu fand ich nichts, was zu vergessen wäre."
+
+
+async def test_what_is_to_be_forgotten_is_asked_about_once_and_what_is_told_beside_it_saved():
+    chat = Chat(memory="- The user lives in Rome.\n- The user has a cat.")
+    chat.tools = (*chat.tools, FORGET)
+    answer = await chat.say("Forget my cat. Forget that I live in Rome. My name is Ada.")
+    assert chat.calls == [
+        ("memory_save", {"content": f"{chat.block}\n- The user's name is Ada."}),
+        ("memory_forget", {"what": "my cat"}),
+        ("memory_forget", {"what": "I live in Rome"}),
+    ]
+    assert answer.count(chat.forget_result) == 1
+    chat.view.pop()
+    assert (await chat.answer("none")).count(chat.forget_result) == 1
+
+
+async def test_without_the_tool_that_erases_a_foreign_wish_drops_the_line():
+    chat = Chat(memory="- The user lives in Rom.\n- The user likes tea.")
+    assert (await chat.say("Vergiss, dass ich in Rom wohne")).startswith("Vergessen")
+    assert chat.memory == "- The user likes tea."
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["Don't forget that I like tea", "Vergiss nicht, dass ich Tee mag", "N'oublie pas que j'aime le thé",
+     "oublie pas que j'aime le thé", "No olvides que vivo en Madrid", "не забудь, что я люблю чай"],
+)  # fmt: skip
+async def test_a_wish_not_to_forget_erases_nothing(said):
+    chat = Chat()
+    chat.tools = (*chat.tools, FORGET)
+    await chat.say(said)
+    assert "memory_forget" not in {name for name, _ in chat.calls}
+
+
 async def test_a_refused_save_is_told_as_refused():
     chat = Chat(memory="- The user likes tea.")
     chat.save_result = "Refused: this would drop most of long-term memory."
@@ -281,74 +347,3 @@ async def test_one_request_has_one_reply_and_its_stream_only_grows():
     assert one.usage.cost == 0.0
     assert one.usage.calls == 1
     assert one.usage.prompt_tokens > 0
-
-
-def _consolidation(memory: str, talk: str, purpose: str = "consolidation") -> ModelRequest:
-    text = f"Process this.\n\n## Current Long-term Memory\n{memory or '(empty)'}\n\n## Conversation to Process\n{talk}"
-    tool = ToolSpec("save_memory", "Save.", {"type": "object"})
-    return ModelRequest(
-        [{"role": "system", "content": "x"}, {"role": "user", "content": text}],
-        [tool],
-        "save_memory",
-        purpose=purpose,
-    )
-
-
-async def _saved(memory: str, talk: str) -> dict:
-    reply = await OfflineModel().complete(_consolidation(memory, talk))
-    assert [call.name for call in reply.tool_calls] == ["save_memory"]
-    return json.loads(reply.tool_calls[0].arguments)
-
-
-TALK = """[2026-03-06 10:00] USER (Ada): My favourite colour is blue.
-  I also moved to Lisbon.
-[2026-03-06 10:01] ASSISTANT: Got it. Your name is Zed.
-[2026-03-06 10:02] USER (Ada): What languages do I know?
-[2026-03-06 10:03] USER (Ada): see
-  <quoted>
-  I live in Rome.
-  </quoted>"""
-
-
-async def test_consolidation_learns_from_people_alone_and_names_what_it_replaced():
-    made = await _saved("# Facts\n- The user lives in Paris.\n- The user has a cat.", TALK)
-    assert made["memory_update"] == (
-        "# Facts\n- The user moved to Lisbon.\n- The user has a cat.\n- The user's favourite colour is blue."
-    )
-    assert made["removed"] == ["- The user lives in Paris."]
-    assert made["history_entry"].startswith("[2026-03-06 10:00] ")
-    assert "My favourite colour is blue." in made["history_entry"]
-    assert "What languages do I know?" in made["history_entry"]
-    assert "Zed" not in made["history_entry"]
-
-
-async def test_consolidation_does_not_bring_back_what_was_noted_and_changed_since():
-    talk = '[2026-03-06 10:00] USER (Ada): I live in Paris.\n[2026-03-06 10:01] ASSISTANT: Noted: "I live in Paris."'
-    made = await _saved("- The user lives in Lisbon.", talk)
-    assert made["memory_update"] == "- The user lives in Lisbon."
-    assert made["removed"] == []
-
-
-async def test_consolidation_of_nothing_new_returns_memory_unchanged():
-    made = await _saved("- The user has a cat.", "[2026-03-06 10:00] USER (Ada): hello")
-    assert made["memory_update"] == "- The user has a cat."
-    assert made["history_entry"].startswith("[2026-03-06 10:00]")
-
-
-async def test_consolidation_stops_adding_before_four_thousand_bytes():
-    talk = "\n".join(
-        f"[2026-03-06 10:00] USER (Ada): I own a house number {at} in Grüßstadt{at}."
-        for at in range(200)
-    )
-    made = await _saved("- The user has a cat.", talk)
-    assert len(made["memory_update"].encode()) < 4000
-    assert made["memory_update"].startswith(
-        "- The user has a cat.\n- The user owns a house number 0"
-    )
-
-
-async def test_a_summary_quotes_people_and_is_bounded():
-    reply = await OfflineModel().complete(_consolidation("", TALK * 60, "summary"))
-    assert "My favourite colour is blue." in reply.content
-    assert len(reply.content) <= 1200
-    assert reply.tool_calls == ()

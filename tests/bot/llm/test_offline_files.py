@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from offline_harness import consolidation
 
 from bot.agent.context import _render_message
-from bot.consolidation.prompts import consolidation_messages
 from bot.llm.base import ModelRequest
 from bot.llm.offline.consolidate import consolidate
 from bot.llm.offline.model import OfflineModel
@@ -74,10 +74,9 @@ async def test_a_file_alone_gets_an_honest_word():
 
 def test_nothing_is_learned_from_a_document_at_a_consolidation():
     lines = transcript([entry("My sister Eva lives in Oslo.", LEASE), entry("", LEASE, PHOTO)])
-    request = ModelRequest(
-        consolidation_messages("", lines, by_grammar=False), purpose="consolidation"
-    )
-    assert consolidate(request).memory_update == "- The user's sister Eva lives in Oslo."
+    talk = "\n".join(f"#{at} {line}" for at, line in enumerate(lines, start=1))
+    made = consolidate(consolidation("", talk)).operations
+    assert [one.text for one in made] == ["The user's sister Eva lives in Oslo."]
 
 
 async def test_a_question_with_a_picture_beside_it_is_answered_as_a_fallback_for_a_model_that_sees():

@@ -15,8 +15,12 @@ from bot.clock import iso
 from bot.consolidation.policy import Policy, Range
 from bot.consolidation.worker import Consolidation, record
 from bot.llm.base import Usage
+from bot.memory.facts.citing import cite
+from bot.memory.facts.proposals import Batch, Proposal
 from bot.memory.fold import CONSOLIDATION_FAILED, SessionFold
 from bot.memory.load import load_fold
+from bot.memory.longterm import LongTermMemory
+from bot.memory.scopes import Scopes
 from bot.memory.snapshot import zone_entries
 from bot.memory.transcript import transcript
 from bot.memory.turns import DELIVERY, REPLY, TURN_RESUME
@@ -71,6 +75,9 @@ class Session:
         fresh.observe(self.fold.apply)
         self.zone = MemoryZone(fresh, fold=self.fold.zone, clock=self.clock, retention_days=3)
         await self.zone.ensure()
+        scopes = Scopes(fresh.store, self.clock)
+        self.memory = LongTermMemory(fresh, self.fold, self.zone, scopes)
+        await self.memory.open()
 
     async def do(self, action: str, text: str) -> None:
         await getattr(self, f"_{action}")(text)
@@ -202,12 +209,22 @@ class Session:
             await self.tape.append(event(DELIVERY, {"turn": turn, "delivered": True}))
 
     async def _save(self, text: str) -> None:
-        await self.zone.save_long_term(text)
+        proposal = Proposal("add", f"{text} {next(self.numbers)}")
+        await self.memory.write(Batch(f"save{next(self.numbers)}", "person", (proposal,)))
+
+    async def _undo(self, _: str) -> None:
+        batch = await self.memory.home.undo_batch()
+        if batch is not None:
+            await self.memory.write(batch)
+
+    async def _pause(self, _: str) -> None:
+        await self.memory.home.pause(paused=not self.memory.paused)
 
     async def _note(self, text: str) -> None:
         await self.zone.append_daily(text)
 
     async def _clear(self, _: str) -> None:
+        await self.memory.apply(self.memory.clearing(f"clear{next(self.numbers)}"))
         await self.zone.clear()
 
     async def _day(self, _: str) -> None:
@@ -226,16 +243,17 @@ class Session:
         result = Consolidation(
             due,
             f"history {text}",
-            self.zone.read().long_term,
-            text,
+            tuple(Proposal("add", text, evidence=(cite("fake:1", e),)) for e in spoken[:1]),
             sum(e.kind == "message" for e in spoken),
             sum(entry_tokens(e) for e in spoken),
             "?",
             "?",
             Usage(1, 0, 1, 0.1, 1),
             self.fold.zone.cleared,
+            self.memory.home.name,
+            self.memory.home.fold.cleared,
         )
-        assert await record(self.zone, self.fold, result)
+        assert await record(self.memory, result)
 
     async def _fail(self, text: str) -> None:
         await self.tape.append_event(CONSOLIDATION_FAILED, {"error": text, "attempt": 1})
@@ -281,6 +299,9 @@ ACTIONS = (
     "command",
     "deliver",
     "save",
+    "save",
+    "undo",
+    "pause",
     "note",
     "clear",
     "day",

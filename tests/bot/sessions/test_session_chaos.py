@@ -53,10 +53,8 @@ class Chaos:
             reply = TransientModelError("down")
         return self._maybe_held(reply)
 
-    def _consolidation(self, request: ModelRequest) -> Step:
-        asked = str(request.messages[1]["content"])
-        memory = asked.partition("Memory\n")[2].partition("\n\n## Conversation")[0]
-        good = consolidates("[2026-02-10 10:00] Talk.", memory.replace("(empty)", "- x"))
+    def _consolidation(self, _: ModelRequest) -> Step:
+        good = consolidates("[2026-02-10 10:00] Talk.")
         return self._maybe_held(good if self.dice.random() < 0.7 else says("prose"))
 
     def _maybe_held(self, reply: Step) -> Step:

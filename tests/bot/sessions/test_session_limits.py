@@ -81,7 +81,7 @@ async def test_a_window_too_small_for_a_portion_is_consolidated_in_smaller_ones(
         if request.purpose != "consolidation":
             return says("ok")
         _small(request)
-        return consolidates("They talked.", "")
+        return consolidates("They talked.")
 
     model = ScriptedModel(answer, consolidation=answer)
     async with session_host(tmp_path, model) as host:

@@ -12,21 +12,20 @@ from bot.llm.base import ModelReply, ModelRequest
 from bot.memory.snapshot import HISTORY
 from bot.tape.entries import MEMORY_CONSOLIDATED, SESSION_NEW
 from bot.testing.host import Bounds, Host, session_host
-from bot.testing.scripted_model import Held, ScriptedModel, consolidates, says
+from bot.testing.scripted_model import Held, ScriptedModel, consolidates, learns, says
 
 FAILED = "Memory archival failed, session not cleared. Please try again."
 SMALL = Bounds(window=10)
-TOLD = consolidates("[2026-02-10 10:00] Ada said that she lives in Oslo.", "- Ada lives in Oslo.")
+HOME = learns("The user lives in Oslo.", "I live in Oslo")
+TOLD = consolidates("[2026-02-10 10:00] Ada said that she lives in Oslo.", HOME)
 
 
 def model_of(*consolidation) -> ScriptedModel:
     return ScriptedModel(lambda _: says("ok"), consolidation=consolidation)
 
 
-def _unchanged(request: ModelRequest) -> ModelReply:
-    asked = str(request.messages[1]["content"])
-    memory = asked.partition("Memory\n")[2].partition("\n\n## Conversation")[0]
-    return consolidates("[2026-02-10 10:00] Ada counted.", memory)
+def _unchanged(_: ModelRequest) -> ModelReply:
+    return consolidates("[2026-02-10 10:00] Ada counted.")
 
 
 async def test_new_keeps_what_was_said_then_hands_it_on(tmp_path):
@@ -42,7 +41,7 @@ async def test_new_keeps_what_was_said_then_hands_it_on(tmp_path):
         [segment] = await host.store.segments("fake:1")
         assert segment.last_id < boundary.id
     system, *history = model.asked()[-1].messages
-    assert "- Ada lives in Oslo." in system["content"]
+    assert "- The user lives in Oslo." in system["content"]
     assert "summary: [2026-02-10 10:00] Ada said that she lives in Oslo." in system["content"]
     assert len(history) == 1
 
@@ -69,7 +68,7 @@ async def test_only_boundary_anchors_cut_the_view(tmp_path):
     [
         TransientModelError("down"),
         says("I saved it!"),
-        consolidates("", "x"),
+        consolidates(""),
     ],
     ids=["error", "prose", "empty"],
 )
@@ -116,13 +115,13 @@ async def test_new_now_begins_at_once_and_the_rest_is_consolidated_later(tmp_pat
         assert history.data["range"][1] < boundary.id
         await host.channel.ask("and now?")
     last = model.asked()[-1].messages
-    assert "- Ada lives in Oslo." in last[0]["content"]
+    assert "- The user lives in Oslo." in last[0]["content"]
     assert "hello" in str(last[1:])
 
 
 async def test_new_during_a_running_consolidation_covers_each_message_once(tmp_path):
     """The running one is given up; what it would have said never hides a later message."""
-    held = Held(consolidates("[2026-02-10 10:00] Stale.", "- stale"))
+    held = Held(consolidates("[2026-02-10 10:00] Stale."))
     model = model_of(held, TOLD)
     async with session_host(tmp_path, model, bounds=SMALL) as host:
         for number in range(5):

@@ -117,7 +117,7 @@ async def test_stop_that_comes_as_the_turn_ends_is_answered_all_the_same(tmp_pat
 
 async def test_a_stopped_new_is_over_and_leaves_the_session_as_it_was(tmp_path):
     """Each accepted message is listed in exactly one turn's end, the stopped command too."""
-    held = Held(consolidates("[2026-02-10 10:00] Talk.", "- x"))
+    held = Held(consolidates("[2026-02-10 10:00] Talk."))
     model = ScriptedModel(lambda _: says("ok"), consolidation=[held])
     async with session_host(tmp_path, model) as host:
         said = await host.channel.send("hello")
@@ -132,10 +132,10 @@ async def test_a_stopped_new_is_over_and_leaves_the_session_as_it_was(tmp_path):
 
 
 async def test_a_stopped_new_does_not_happen_after_a_restart(tmp_path):
-    held = Held(consolidates("[2026-02-10 10:00] Talk.", "- x"))
+    held = Held(consolidates("[2026-02-10 10:00] Talk."))
     model = ScriptedModel(
         lambda _: says("ok"),
-        consolidation=[held, consolidates("[2026-02-10 10:00] Talk.", "- x")],
+        consolidation=[held, consolidates("[2026-02-10 10:00] Talk.")],
     )
     async with session_host(tmp_path, model) as host:
         await host.channel.ask("hello")
@@ -151,7 +151,7 @@ async def test_a_stopped_new_does_not_happen_after_a_restart(tmp_path):
 
 
 async def test_messages_behind_a_new_wait_for_it_and_keep_their_order(tmp_path):
-    held = Held(consolidates("[2026-02-10 10:00] Talk.", "- x"))
+    held = Held(consolidates("[2026-02-10 10:00] Talk."))
     replies = iter(["hi", "first", "second"])
     model = ScriptedModel(lambda _: says(next(replies)), consolidation=[held])
     async with session_host(tmp_path, model) as host:

@@ -14,6 +14,7 @@ from bot.bus import Sender, SessionFull
 from bot.llm.base import ModelRequest
 from bot.memory.turns import DELIVERY
 from bot.memory.window import TURN_END
+from bot.testing.fake_channel import ADA
 from bot.testing.host import Bounds, Host, session_host
 from bot.testing.scripted_model import Held, ScriptedModel, calls, says
 from bot.tools.registry import Tool, ToolContext, ToolOutcome
@@ -174,15 +175,41 @@ async def test_topics_of_one_chat_are_sessions_of_their_own(tmp_path):
     assert "aleph" not in str(model.requests[1].messages)
 
 
-async def test_one_chats_memory_never_appears_in_another_chats_prompt(tmp_path):
+@pytest.mark.parametrize("private", [True, False], ids=["another person", "a group"])
+async def test_one_chats_memory_never_appears_in_another_chats_prompt(tmp_path, private):
     model = ScriptedModel(lambda _: says("ok"))
+    there = Sender("8", "Bob") if private else ADA
     async with session_host(tmp_path, model) as host:
         await host.channel.ask("Remember that the code is 4711", chat="1")
         await host.channel.ask("/memory add I like aleph", chat="1")
-        await host.channel.ask("hello", chat="2")
-        assert "4711" not in await host.channel.ask("/memory", chat="2")
+        for text in ("hello", "/memory"):
+            sent = await host.channel.send(text, chat="2", sender=there, private=private)
+            shown = await host.channel.answer_to(sent)
+    assert "4711" not in shown
     assert "4711" not in str(model.requests[-1])
     assert "aleph" not in str(model.requests[-1])
+
+
+async def test_a_persons_memory_is_read_in_all_their_private_chats(tmp_path):
+    """Topics of one chat are sessions of their own, of one person."""
+    model = ScriptedModel(lambda _: says("ok"))
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("Remember that the code is 4711", chat="1")
+        await host.channel.ask("hello", chat="2")
+        assert "4711" in await host.channel.ask("/memory", chat="2")
+    assert "4711" in str(model.requests[-1].messages)
+
+
+async def test_a_chat_in_which_somebody_else_turns_up_shows_no_private_memory(tmp_path):
+    model = ScriptedModel(lambda _: says("ok"))
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("Remember that I collect aleph stamps", chat="1")
+        await host.channel.ask("hello", chat="2")
+        for other, private in ((Sender("8", "Bob"), True), (ADA, False)):
+            sent = await host.channel.send("hello", chat="2", sender=other, private=private)
+            await host.channel.answer_to(sent)
+            assert "aleph" not in str(model.requests[-1].messages)
+        assert "aleph" in await host.channel.ask("/memory", chat="1")
 
 
 async def test_in_groups_the_prompt_says_who_spoke_by_an_id_that_cannot_be_forged(tmp_path):

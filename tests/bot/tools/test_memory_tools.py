@@ -19,9 +19,9 @@ class Chat:
         self.model = ScriptedModel(lambda _: self.steps.pop(0) if self.steps else says("ok"))
         self.host: Host
 
-    async def tool(self, name: str, /, **arguments: Any) -> str:
+    async def tool(self, name: str, said: str = "do it", /, **arguments: Any) -> str:
         self.steps = [calls((name, arguments))]
-        await self.host.channel.ask("do it")
+        await self.host.channel.ask(said)
         results = [e for e in await self.host.tape() if e.kind == "tool_result"]
         return results[-1].payload["content"]
 
@@ -73,13 +73,16 @@ async def test_recall_that_finds_nothing_says_so(chat):
 
 
 async def test_a_save_that_would_lose_facts_is_refused_with_what_to_do(chat):
-    facts = "\n".join(f"- fact {word}" for word in ("alpha", "beta", "gamma", "delta"))
-    assert "Saved" in await chat.tool("memory_save", content=facts)
-    told = await chat.tool("memory_save", content="- fact alpha")
+    words = ("alpha", "beta", "gamma", "delta")
+    facts = "\n".join(f"- I like {word}" for word in words)
+    said = ". ".join(f"I like {word}" for word in words)
+    assert "Saved" in await chat.tool("memory_save", said, content=facts)
+    told = await chat.tool("memory_save", content="- I like alpha")
     assert "Saved" not in told
     assert "keep them, or name each one" in told
-    removed = ["fact beta", "- fact gamma", "fact delta"]
-    assert "Saved" in await chat.tool("memory_save", content="- fact alpha", removed=removed)
+    removed = ["I like beta", "- I like gamma", "I like delta"]
+    said = "Forget that I like beta, gamma and delta"
+    assert "Saved" in await chat.tool("memory_save", said, content="- I like alpha", removed=removed)
 
 
 @pytest.mark.parametrize("content", ["(nothing)", "x" * 9_000])
@@ -103,9 +106,9 @@ async def test_a_note_for_a_day_that_cannot_be_is_refused(chat, day):
 
 
 async def test_notes_past_the_retention_are_pruned_by_the_next_write(chat):
-    await chat.tool("memory_daily", content="first day")
+    await chat.tool("memory_daily", "It is the first day", content="first day")
     chat.host.clock.advance(4 * 86_400)
-    await chat.tool("memory_daily", content="fifth day")
+    await chat.tool("memory_daily", "It is the fifth day", content="fifth day")
     shown = await chat.tool("memory_show")
     assert "fifth day" in shown
     assert "first day" not in shown
@@ -116,7 +119,8 @@ async def test_clearing_says_how_to_bring_it_back(chat):
     assert "empty already" in await chat.tool("memory_clear")
     await chat.tool("memory_save", content="- A")
     assert "/memory undo" in await chat.tool("memory_clear")
-    assert "- A" in await chat.host.channel.ask("/memory undo")
+    await chat.host.channel.ask("/memory undo")
+    assert "A (today)" in await chat.host.channel.ask("/memory")
 
 
 async def test_a_result_too_long_for_the_prompt_is_cut_and_says_so(chat, tmp_path):

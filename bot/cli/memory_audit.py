@@ -1,0 +1,138 @@
+"""``tapebot memory audit``: whether what is remembered is in order, also while tapebot runs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from zoneinfo import ZoneInfo
+
+import anyio
+
+from bot.app.tapes import build_tape_store
+from bot.cli.tape import printable
+from bot.clock import Clock, SystemClock
+from bot.errors import TapebotError, TapeError
+from bot.memory.audit.auditing import audit_scope, audit_session
+from bot.memory.audit.finding import KINDS, Finding
+from bot.memory.audit.gathering import Gathering
+from bot.memory.scopes import is_scope
+from bot.settings import Settings
+from bot.tape.store import TapeStore
+
+CLEAN, FOUND, UNREADABLE = 0, 1, 2
+
+
+@dataclass(slots=True)
+class _Report:
+    """What an audit came to.
+
+    Attributes:
+        facts: How many active facts each scope has.
+        findings: All findings, scope by scope.
+        unreadable: What could not be read, with why.
+    """
+
+    facts: dict[str, int] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+    unreadable: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def code(self) -> int:
+        """The exit code."""
+        if self.unreadable:
+            return UNREADABLE
+        return FOUND if self.findings else CLEAN
+
+
+def audit_memory(
+    settings: Settings, session: str | None, *, as_json: bool, clock: Clock | None = None
+) -> int:
+    """Look through the facts of one session, or of all; print what a person should look at.
+
+    Args:
+        settings: Say where the tapes are.
+        session: A session, or the tape of a scope; None for all.
+        as_json: Print one JSON object.
+        clock: Tells today.
+
+    Returns:
+        0 where nothing was found, 1 where something was, 2 where something could not be read.
+    """
+    try:
+        report = anyio.run(_audit, settings, session, clock or SystemClock())
+    except (TapeError, OSError) as error:
+        print(f"tapebot: {printable(str(error))}", file=sys.stderr)
+        return UNREADABLE
+    if as_json:
+        print(json.dumps(_as_json(report), ensure_ascii=True))
+    else:
+        print(printable("\n".join(_lines(report))))
+    for name, why in report.unreadable.items():
+        print(f"tapebot: {printable(f'{name} cannot be read: {why}')}", file=sys.stderr)
+    return report.code
+
+
+async def _audit(settings: Settings, session: str | None, clock: Clock) -> _Report:
+    now = clock.now().astimezone(ZoneInfo(settings.timezone))
+    report = _Report()
+    store = build_tape_store(settings, read_only=True)
+    try:
+        names = await _names(store, session)
+        gathering = Gathering(store, clock)
+        # A private chat's facts are on a tape of their own, which others share.
+        scopes: dict[str, None] = dict.fromkeys(filter(is_scope, names))
+        for name in names:
+            if is_scope(name):
+                continue
+            try:
+                shown, home = await gathering.session(name)
+            except TapebotError as error:
+                report.unreadable[name] = str(error)
+            else:
+                scopes[home] = None
+                report.findings += audit_session(shown)
+        for name in scopes:
+            try:
+                scope = await gathering.scope(name)
+            except TapebotError as error:
+                report.unreadable[name] = str(error)
+            else:
+                report.facts[name] = len(scope.fold.active())
+                report.findings += audit_scope(scope, now)
+    finally:
+        await store.close()
+    report.findings.sort(key=lambda one: (one.scope, KINDS.index(one.kind)))
+    return report
+
+
+async def _names(store: TapeStore, session: str | None) -> Sequence[str]:
+    if session is None:
+        return await store.list_tapes()
+    await store.version(session)
+    return [session]
+
+
+def _lines(report: _Report) -> list[str]:
+    lines: list[str] = []
+    for scope, findings in groupby(report.findings, lambda one: one.scope):
+        lines.append(scope)
+        for kind, same in groupby(findings, lambda one: one.kind):
+            lines.append(f"  {kind}")
+            for one in same:
+                numbers = ", ".join(map(str, one.facts))
+                lines += [f"    {f'{numbers}: ' if numbers else ''}{one.why}", f"      → {one.do}"]
+        lines.append("")
+    facts, scopes, found = sum(report.facts.values()), len(report.facts), len(report.findings)
+    told = f"findings: {found:,}" if found else "nothing was found"
+    return [*lines, f"scopes: {scopes:,}, facts: {facts:,}; {told}"]
+
+
+def _as_json(report: _Report) -> dict[str, object]:
+    return {
+        "scopes": report.facts,
+        "findings": [one.as_json() for one in report.findings],
+        "unreadable": report.unreadable,
+    }

@@ -1,0 +1,92 @@
+"""``tapebot memory export`` and ``files``: memory for people to take away, also while tapebot runs."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from pathlib import Path
+from typing import TypeVar
+from zoneinfo import ZoneInfo
+
+import anyio
+import anyio.to_thread
+
+from bot.app.tapes import build_tape_store
+from bot.cli.tape import printable
+from bot.clock import SystemClock, iso
+from bot.errors import SettingsError
+from bot.exchange.files import replacing
+from bot.exchange.memory_archive import archive_name, history_pieces, write_archive
+from bot.exchange.remembering import remembering
+from bot.files import private_directory
+from bot.memory.archived import Archived
+from bot.settings import Settings
+from bot.tape.store import TapeStore
+
+T = TypeVar("T")
+
+
+def export_memory(settings: Settings, session: str, to: Path | None = None) -> int:
+    """Write a session's memory as one zip file, and print where it is.
+
+    Args:
+        settings: Say where the tapes are.
+        session: The session's key.
+        to: The file, or a folder for it; None for the home's folder for exports.
+
+    Raises:
+        TapeNotFound: There is no such session.
+        OSError: The file cannot be written.
+    """
+    now = SystemClock().now()
+    zone = ZoneInfo(settings.timezone)
+    path = to or private_directory(settings.home / "exports")
+    if path.is_dir():
+        path /= archive_name(session, iso(now), now.astimezone(zone))
+
+    async def write(store: TapeStore) -> Archived:
+        return await write_archive(store, session, path.resolve(), zone, now)
+
+    made = anyio.run(_reading, settings, write)
+    print(f"{printable(str(made.path))}\t{made.facts} facts, {made.messages} messages")
+    return 0
+
+
+def write_memory_files(settings: Settings, session: str, folder: Path) -> int:
+    """Write a session's ``MEMORY.md`` and ``HISTORY.md`` into a folder, in the place of those there.
+
+    Args:
+        settings: Say where the tapes are.
+        session: The session's key.
+        folder: Made if it is not there.
+
+    Raises:
+        TapeNotFound: There is no such session.
+        SettingsError: The folder is a file.
+        OSError: The files cannot be written.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise SettingsError(f"{folder} is a file: MEMORY.md and HISTORY.md need a folder")
+
+    async def write(store: TapeStore) -> None:
+        known = await remembering(store, session)
+        into = private_directory(folder).resolve()
+        with replacing(into / "MEMORY.md") as file:
+            file.write(known.memory_md().encode("utf-8", "backslashreplace"))
+        with replacing(into / "HISTORY.md") as file:
+            pieces = history_pieces(store, session, ZoneInfo(settings.timezone))
+            async with aclosing(pieces):
+                async for piece in pieces:
+                    await anyio.to_thread.run_sync(file.write, piece)
+
+    anyio.run(_reading, settings, write)
+    print(printable(str(folder)))
+    return 0
+
+
+async def _reading(settings: Settings, use: Callable[[TapeStore], Awaitable[T]]) -> T:
+    store = build_tape_store(settings, read_only=True)
+    try:
+        return await use(store)
+    finally:
+        await store.close()

@@ -1,0 +1,72 @@
+"""``/memory``: which form answers what."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from bot.commands.exporting import export
+from bot.commands.forgetting import forget
+from bot.commands.memory.changing import add, edit
+from bot.commands.memory.listing import history, summary
+from bot.commands.memory.pending import accept, drop, pause, pending, resume
+from bot.commands.memory.rights import is_owners
+from bot.commands.memory.searching import search
+from bot.commands.memory.sharing import share, unshare
+from bot.commands.memory.taking_back import clear, undo
+from bot.commands.memory.why import why
+from bot.commands.parser import nearest
+from bot.commands.registry import Command, CommandContext, CommandReply
+
+_FORMS: dict[str, Callable[[str, CommandContext], Awaitable[CommandReply]]] = {
+    "why": why,
+    "add": add,
+    "edit": edit,
+    "undo": undo,
+    "clear": clear,
+    "forget": forget,
+    "pending": pending,
+    "accept": accept,
+    "drop": drop,
+    "pause": pause,
+    "resume": resume,
+    "search": search,
+    "history": history,
+    "share": share,
+    "unshare": unshare,
+    "export": export,
+}
+
+_LISTED_FORMS = (
+    ("why N", "what number N rests on, and who decided that it is remembered"),
+    ("add TEXT", "remember this"),
+    ("edit N TEXT", "correct number N"),
+    ("undo", "take the last change back; again, the one before it"),
+    ("search WORDS", "look through all that was remembered and said here"),
+    ("pending", "what waits for you: `accept N`, `drop N`, `drop all`"),
+    ("pause", "learn nothing until `resume`"),
+    ("history", "what was consolidated, newest last"),
+    ("share N", "let everybody see it who talks to this bot; `unshare wN` takes it back"),
+    ("export", "write it to a file"),
+    ("clear", "empty it (asks first); `undo` brings it back"),
+    ("forget N", "erase it for good, or all that holds some words: `forget WORDS` (asks first)"),
+)
+
+
+async def _run(arguments: str, context: CommandContext) -> CommandReply:
+    form, rest = _parted(arguments)
+    if not form or form.isdecimal():
+        return await summary(form, context)
+    chosen = _FORMS.get(form)
+    if chosen is None:
+        close = nearest(form, _FORMS)
+        hint = f" Did you mean `/memory {close}`?" if close else ""
+        return CommandReply(f"There is no `/memory {form[:40]}`.{hint}\n\n{MEMORY.usage}")
+    return await chosen(rest, context)
+
+
+def _parted(arguments: str) -> tuple[str, str]:
+    parts = [*arguments.split(maxsplit=1), "", ""]
+    return parts[0].lower(), parts[1].strip()
+
+
+MEMORY = Command("memory", "show what I remember here", _LISTED_FORMS, _run, destructive=is_owners)

@@ -1,0 +1,119 @@
+"""Facts in words. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime, tzinfo
+from typing import Any
+
+from bot.memory.facts.fact import Fact
+from bot.memory.facts.proposals import Decided
+from bot.memory.transcript import shown_time
+
+_SURE = ((0.9, "certain"), (0.7, "fairly certain"), (0.5, "not certain"), (0.0, "doubtful"))
+_UNITS = ((14, 1, "day"), (63, 7, "week"), (730, 30, "month"))
+"""Below how many days an age is counted in a unit, its days, and its name."""
+
+_YEAR = 365
+_LISTED = 10
+_SHOWN = 300
+
+AUTHORS: Mapping[str, str] = {
+    "consolidation": "consolidation",
+    "assistant": "the assistant",
+    "import": "import",
+    "undo": "an undo",
+}
+"""Who changes facts beside people, as shown."""
+
+
+def label(fact: Fact, *, shared: bool = False) -> str:
+    """Return a fact's number as it begins a line."""
+    # Bold, since platforms count the lines of a list themselves.
+    return f"**{'w' * shared}{fact.id}.**"
+
+
+def line(fact: Fact, *, shared: bool = False) -> str:
+    """Return a fact as a line, cut where it is long."""
+    return f"{label(fact, shared=shared)} {short(fact.text)}"
+
+
+def short(text: str, most: int = _SHOWN) -> str:
+    """Return a text, cut where it is long."""
+    return text if len(text) <= most else f"{text[:most].rstrip()}…"
+
+
+def age(stamp: str, today: date, timezone: tzinfo | None) -> str:
+    """Return how long ago something was, such as ``3 days``; empty where that is unknown.
+
+    Args:
+        stamp: ISO 8601.
+        today: The user's date.
+        timezone: The user's.
+    """
+    try:
+        moment = datetime.fromisoformat(stamp)
+        days = (today - moment.astimezone(timezone).date()).days
+    except (ValueError, OverflowError):
+        return ""
+    if days <= 0:
+        return "today"
+    for most, unit, word in _UNITS:
+        if days < most:
+            return _count(days // unit, word)
+    return _count(days // _YEAR, "year")
+
+
+def sure(confidence: float) -> str:
+    """Return a confidence in words, with the number."""
+    words = next((words for least, words in _SURE if confidence >= least), "doubtful")
+    return f"{words} ({confidence:.2f})"
+
+
+def span(fact: Fact, timezone: tzinfo | None) -> str:
+    """Return since when, and until when, a fact held."""
+    since = shown_time(fact.valid_from, timezone)
+    if fact.valid_to is None:
+        return f"since {since}"
+    return f"from {since} to {shown_time(fact.valid_to, timezone)}"
+
+
+def signals(found: Mapping[str, Any]) -> str:
+    """Return in words what the gate went by; empty where it needed nothing."""
+    parts = []
+    quality = found.get("source_quality")
+    if isinstance(quality, (int, float)):
+        carried = "a person's own words carry it" if quality >= 0.9 else "its source is weak"
+        parts.append(f"{carried} ({quality:.2f})")
+    conflict = found.get("conflict_level")
+    if isinstance(conflict, str):
+        against = f"it contradicts another source ({conflict})"
+        parts.append("nothing contradicts it" if conflict == "none" else against)
+    radius = found.get("blast_radius")
+    if isinstance(radius, str):
+        whom = "everybody" if radius == "severe" else "nobody outside this memory"
+        parts.append(f"a mistake would concern {whom}")
+    return ", ".join(parts)
+
+
+def verdict(decided: Decided) -> str:
+    """Return a decision in words: the verdict, the reason, and what the gate went by."""
+    why = "" if decided.reason == decided.verdict else f", {decided.reason}"
+    went_by = signals(decided.signals)
+    return f"{decided.verdict}{why}{f'; {went_by}' if went_by else ''}"
+
+
+def listed(lines: Iterable[str]) -> str:
+    """Return lines as a list, the first few of many."""
+    found = list(lines)
+    more = [f"- and {len(found) - _LISTED} more"] if len(found) > _LISTED else []
+    return "\n".join([*(f"- {one}" for one in found[:_LISTED]), *more])
+
+
+def facts(count: int) -> str:
+    """Return a number of facts in words."""
+    return _count(count, "fact")
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'s' * (number != 1)}"

@@ -1,0 +1,168 @@
+"""Checks what a model wants to learn against the messages that it cites. Pure.
+
+Rule 1: a quote occurs in the message cited; what counts is the whole sentence around it.
+Rule 2: words that are not a person's own keep their true origin: the gate does not believe them.
+Rule 3: a claim holds no name, number, date or negation that the sentence does not.
+Rule 4: in a group a fact says who said it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date, tzinfo
+
+from bot.consolidation.prompts import Cited, OperationAnswer
+from bot.memory.attachments import attachments
+from bot.memory.facts.citing import cite, is_own
+from bot.memory.facts.fact import Evidence, Fact
+from bot.memory.facts.proposals import Proposal
+from bot.memory.gate.claims import holding, overlap, unsupported
+from bot.memory.gate.ending import not_ended
+from bot.memory.gate.orders import gives_orders
+from bot.memory.transcript import is_owner, said_at, speaker
+from bot.tape.entries import TapeEntry
+
+_TEXTS = frozenset({"add", "supersede"})
+_ORDERS = "it tells the assistant what to do, and the words are not {whose}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A cited sentence: where it stands, and whose it is."""
+
+    entry: TapeEntry
+    evidence: Evidence
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Checker:
+    """Checks the operations of one answer.
+
+    Attributes:
+        tape: The tape's name.
+        entries: The messages by number, from 1.
+        facts: That are believed, by number.
+        timezone: The user's: what "tomorrow" was.
+    """
+
+    tape: str
+    entries: Sequence[TapeEntry]
+    facts: dict[int, Fact]
+    timezone: tzinfo
+
+    def proposal(self, operation: OperationAnswer) -> Proposal:
+        """Return an operation as a proposal, with what it rests on or why it does not hold."""
+        text = " ".join((operation.text or "").split())
+        made = Proposal(operation.op, text, operation.fact, (operation.subject or "").strip())
+        if operation.op == "restate":
+            return made
+        if not operation.evidence:
+            return replace(made, why="it cites no message")
+        found, why = self._found(operation.evidence)
+        if why:
+            return replace(made, why=why)
+        own = [one for one in found if one.evidence.origin in ("person", "member")]
+        if not own:
+            return self._foreign(made, found)
+        made = replace(made, evidence=tuple(one.evidence for one in own))
+        if operation.op in _TEXTS:
+            return self._claimed(made, own)
+        fact = self.facts.get(operation.fact or 0)
+        if fact is None:
+            return replace(made, why=f"there is no fact {operation.fact}")
+        if operation.op == "strengthen":
+            return _resting_on(made, *self._carriers(fact.text, own))
+        return self._ended(made, fact, own)
+
+    def _found(self, cited: Sequence[Cited]) -> tuple[list[_Found], str]:
+        found = []
+        for one in cited:
+            if not 1 <= one.message <= len(self.entries):
+                return [], f"message {one.message} is not in the range"
+            sentence = self._sentence(self.entries[one.message - 1], one.quote)
+            if sentence is None:
+                return [], f"message {one.message} does not say {one.quote.strip()[:60]!r}"
+            found.append(sentence)
+        return found, ""
+
+    def _sentence(self, entry: TapeEntry, quote: str) -> _Found | None:
+        evidence = cite(self.tape, entry, quote)
+        said = holding(quote, str(entry.payload.get("content", "")))
+        if said is not None:
+            if evidence.origin in ("person", "member") and not is_own(entry):
+                return None
+            return _Found(entry, replace(evidence, quote=_short(said)), said)
+        for text in _quoted_texts(entry):
+            if (said := holding(quote, text)) is not None:
+                return _Found(entry, replace(evidence, origin="quoted", who="quoted text"), said)
+        return None
+
+    def _foreign(self, made: Proposal, found: Sequence[_Found]) -> Proposal:
+        """Return a proposal that rests on no person's own words."""
+        evidence = tuple(one.evidence for one in found)
+        whole = " ".join([made.text, *(one.sentence for one in found)])
+        suspect = _ORDERS.format(whose="a person's own") if gives_orders(whole) else ""
+        return replace(made, evidence=evidence, suspect=suspect)
+
+    def _claimed(self, made: Proposal, own: Sequence[_Found]) -> Proposal:
+        if not made.text:
+            return replace(made, why="it has no text")
+        carriers, why = self._carriers(made.text, own)
+        if why:
+            return replace(made, why=why)
+        made = _resting_on(made, carriers)
+        suspect = ""
+        if carriers[0].evidence.origin == "member":
+            who = carriers[0].evidence.who
+            made = made if made.text.startswith(who) else replace(made, text=f"{who}: {made.text}")
+            said = " ".join([made.text, *(one.sentence for one in carriers)])
+            if not all(is_owner(one.entry) for one in carriers) and gives_orders(said):
+                suspect = _ORDERS.format(whose="an owner's")
+        return replace(made, suspect=suspect)
+
+    def _carriers(self, claim: str, own: Sequence[_Found]) -> tuple[Sequence[_Found], str]:
+        """Return the sentences that carry a claim: one of them, or all that one person said of it."""
+        tries: list[Sequence[_Found]] = [[one] for one in own]
+        related = [one for one in own if overlap(claim, one.sentence) > 0]
+        if len(related) > 1 and len({one.evidence.sender for one in related}) == 1:
+            tries.append(related)
+        why: str | None = None
+        for sentences in tries:
+            said = " ".join(one.sentence for one in sentences)
+            last = sentences[-1].entry
+            why = unsupported(claim, said, when=self._day(last), names=(speaker(last),))
+            if why is None:
+                return sentences, ""
+        return (), why or ""
+
+    def _ended(self, made: Proposal, fact: Fact, own: Sequence[_Found]) -> Proposal:
+        """Return the end of a fact, resting on the sentences that end it."""
+        why: str | None = None
+        for one in own:
+            why = not_ended(fact.text, one.sentence, self._day(one.entry))
+            if why is None:
+                return _resting_on(made, [one])
+        return replace(made, why=f"fact {fact.id} does not end: {why}")
+
+    def _day(self, entry: TapeEntry) -> date | None:
+        moment = said_at(entry)
+        return moment.astimezone(self.timezone).date() if moment is not None else None
+
+
+def _resting_on(made: Proposal, carriers: Sequence[_Found], why: str = "") -> Proposal:
+    if why:
+        return replace(made, why=why)
+    return replace(made, evidence=tuple(one.evidence for one in carriers))
+
+
+def _quoted_texts(entry: TapeEntry) -> list[str]:
+    quote = entry.meta.get("quote")
+    texts = [quote] if isinstance(quote, str) else []
+    return [*texts, *(one.quotable for one in attachments(entry.meta) if one.quotable)]
+
+
+def _short(text: str) -> str:
+    plain = " ".join(text.split())
+    return plain if len(plain) <= 300 else f"{plain[:299]}…"

@@ -1,0 +1,76 @@
+"""Wishes to forget something, in the languages that are read here.
+
+Rule 1: a request counts only where the whole sentence is one; "do not forget" is none.
+Rule 2: what is to be forgotten is looked for in the person's words and, where they can be read, in the
+        words of a line of memory.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from bot.llm.offline import foreign
+
+EVERYTHING = "*"
+_LONGEST = 400
+_FORMS = tuple(
+    re.compile(form, re.IGNORECASE)
+    for form in (
+        r"(?:please |can you |could you |you can |now )*(?:forget|delete|erase|unlearn|drop|remove)"
+        r"(?: (?:about|that|the fact that|(?:what|everything|all)(?: that)? i (?:said|told you) about"
+        r"|everything about|the line about|from memory))*\s+(?P<what>.+)",
+        r"(?:bitte )?(?:vergiss|vergesse|lösche?|streiche?)(?! nicht\b)(?: bitte)?(?:,? dass\b|:)?"
+        r"\s+(?P<what>.+)",
+        r"(?:kannst|könntest) du (?:bitte )?vergessen,? dass\s+(?P<what>.+)",
+        r"(?:s'il te pla[iî]t,? )?(?:oublie|efface|supprime)(?! pas\b)(?: le fait)?"
+        r"(?: que? | qu'| )(?P<what>.+)",
+        r"(?:por favor,? )?(?:olvida|olv[ií]date de|borra|elimina)(?: que)? (?P<what>.+)",
+        r"(?:por favor,? )?(?:esque[cç][ea]|apag(?:a|ue))(?: de)?(?: que)? (?P<what>.+)",
+        r"(?:per favore,? )?(?:dimentica(?:ti)?|cancella)(?: di)?(?: che)? (?P<what>.+)",
+        r"(?:пожалуйста,? )?(?:забудь|удали)(?:,? что| про)? (?P<what>.+)",
+        r"(?:请(?:忘记|忘掉|忘了)|忘掉)(?P<what>.+)",
+        r"(?P<what>.+?)(?:のこと|こと)?を忘れて(?:ください)?",
+    )
+)
+_EVERYTHING = re.compile(
+    r"(?:(?:everything|all|it all|anything)(?: (?:about me|you know|about us|of it))*|me"
+    r"|all (?:of )?(?:my|your) memor\w+|alles(?: über mich)?|tout(?: sur moi)?|todo(?: sobre mí)?"
+    r"|tudo(?: sobre mim)?|tutto(?: su di me)?|вс[её](?: обо мне)?|一切|所有|全部|すべて|全て)",
+    re.IGNORECASE,
+)
+_CLOSING = re.compile(
+    r",? (?:please|thanks|thank you|bitte|danke|s'il te pla[iî]t|merci|por favor|gracias)$",
+    re.IGNORECASE,
+)
+_GERMAN_ORDER = (
+    (re.compile(r"(ich) (.+) (\w+)", re.IGNORECASE), r"\1 \3 \2"),
+    (re.compile(r"(meine? \w+) (.+) (ist)", re.IGNORECASE), r"\1 \3 \2"),
+)
+
+
+def to_forget(plain: str) -> str:
+    """Return what a sentence asks to forget, ``*`` for all; empty where it is no such wish.
+
+    Args:
+        plain: The sentence without its final punctuation.
+    """
+    if len(plain) > _LONGEST:
+        return ""
+    text = plain.replace("’", "'")
+    found = next((hit for form in _FORMS if (hit := form.fullmatch(text))), None)
+    if found is None:
+        return ""
+    what = _CLOSING.sub("", found["what"].strip())
+    return EVERYTHING if _EVERYTHING.fullmatch(what) else what
+
+
+@lru_cache(maxsize=256)
+def readings(topic: str) -> tuple[str, ...]:
+    """Return what to look for where a topic is to be forgotten: its words, and its line of memory."""
+    orders = [
+        topic,
+        *(order.sub(to, topic) for order, to in _GERMAN_ORDER if order.fullmatch(topic)),
+    ]
+    lines = (foreign.statement(order, "The user") for order in orders)
+    return tuple(dict.fromkeys([topic, *(line for line in lines if line)]))

@@ -1,0 +1,81 @@
+"""What a fact is about, in one word.
+
+Rule 1: the attribute or the one spoken of decides, then what is said; the first that fits counts.
+Rule 2: values of one attribute have one subject, so that a newer value is about the same as the older.
+"""
+
+from __future__ import annotations
+
+from bot.llm.offline.lines import Line
+from bot.llm.offline.words import KIN_TERMS, stem, terms
+
+OTHER = "other"
+_SLOTS = {
+    "home": "home",
+    "job": "work",
+    "employer": "work",
+    "name": "name",
+    "called": "name",
+    "age": "age",
+    "born on": "birthday",
+    "born in": "home",
+}
+
+
+def _stems(text: str) -> frozenset[str]:
+    return frozenset(map(stem, text.split()))
+
+
+_PETS = _stems("pet dog cat hamster rabbit parrot bird fish horse turtle puppy kitten")
+_BY_OWNER = (
+    ("pets", _PETS),
+    ("work", _stems("boss colleague manager job work office company salary meeting interview")),
+    ("health", _stems("doctor dentist medication allergy blood therapist surgery")),
+    ("contact", _stems("phone email address number")),
+    ("birthday", _stems("birthday")),
+    ("friends", _stems("friend neighbour neighbor roommate flatmate")),
+    ("family", KIN_TERMS | _stems("family parent sibling grandparent")),
+    ("dates", _stems("appointment anniversary wedding exam deadline flight")),
+    ("likes", _stems("favourite fav hobby")),
+    ("home", _stems("house flat apartment landlord hometown city timezone")),
+    ("things", _stems("car bike laptop password wifi computer phone")),
+    ("goals", _stems("goal dream plan")),
+)
+_BY_VERB = (
+    ("likes", _stems("like hate prefer")),
+    ("home", _stems("live settle reside rent")),
+    ("languages", _stems("speak")),
+    ("food", _stems("eat drink cook bake")),
+    ("studies", _stems("study learn")),
+    ("work", _stems("work employ earn")),
+    ("health", _stems("weigh suffer smoke")),
+    ("things", _stems("drive wear own")),
+    ("goals", _stems("want plan hope wish")),
+)
+_BY_WORDS = (
+    ("pets", _PETS),
+    ("health", _stems("allergic asthma diabetes migraine pill medicine mg ill sick pregnant")),
+    ("food", _stems("vegetarian vegan gluten lactose coffee tea meat breakfast lunch dinner")),
+    ("family", KIN_TERMS | _stems("family child married divorced single")),
+    ("dates", _stems("appointment anniversary wedding exam flight meeting")),
+    ("work", _stems("job company office engineer nurse teacher")),
+    ("travel", _stems("trip travel visit vacation")),
+    ("hobbies", _stems("play piano guitar cello football run hike marathon sing paint")),
+    ("home", _stems("house flat apartment born")),
+)
+
+
+def subject_of(line: Line) -> str:
+    """Return what a fact is about; ``other`` where nothing tells."""
+    if line.slot in _SLOTS and not line.subject:
+        return _SLOTS[line.slot]
+    if line.slot == "name" and set(line.subject) <= {stem("name")}:
+        return "name"
+    of = set(line.subject)
+    verb = {line.verb}
+    said = set(line.terms | set(terms(line.rest)))
+    for subjects, about in ((_BY_OWNER, of), (_BY_VERB, verb), (_BY_WORDS, said)):
+        found = next((name for name, signs in subjects if signs & about), "")
+        if found:
+            return found
+    return OTHER

@@ -1,0 +1,144 @@
+"""What an audit looks at, and what it finds. Pure.
+
+Rule 1: a finding says what is wrong in one line, and what a person can do about it.
+Rule 2: what looks like a secret is never repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime, tzinfo
+from typing import Any, Literal, get_args
+
+from bot.memory.audit.replay import Replay
+from bot.memory.facts.fact import Evidence, Fact
+from bot.memory.facts.fold import FactFold
+from bot.memory.gate.secrets import looks_secret
+from bot.memory.scopes import WORKSPACE
+from bot.memory.snapshot import DailyNote
+from bot.tape.entries import TapeEntry
+
+Kind = Literal[
+    "duplicates",
+    "contradictions",
+    "stale",
+    "unsupported",
+    "origin",
+    "secrets",
+    "orders",
+    "loops",
+    "bookkeeping",
+]
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+_SHOWN = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that a person should look at.
+
+    Attributes:
+        kind: Which rule it breaks.
+        scope: The tape of the scope, or of the session whose prompt or notes it is about.
+        facts: Numbers of the facts.
+        why: What is wrong, in one line.
+        do: What to do about it.
+    """
+
+    kind: Kind
+    scope: str
+    facts: tuple[int, ...]
+    why: str
+    do: str
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        return asdict(self) | {"facts": list(self.facts)}
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedScope:
+    """The facts of one scope, and what they rest on.
+
+    Attributes:
+        name: Its tape.
+        fold: The facts as the program opens them: from the last whole state on.
+        replay: All that the tape says of facts.
+        evidence: The entries that active facts cite, by tape and id, as they stand on the tapes.
+    """
+
+    name: str
+    fold: FactFold = field(default_factory=FactFold)
+    replay: Replay = field(default_factory=Replay)
+    evidence: Mapping[tuple[str, int], TapeEntry] = field(default_factory=dict)
+
+    def cited(self, fact: Fact) -> list[tuple[Evidence, TapeEntry | None]]:
+        """Return what a fact rests on, with the entries; None for one that does not exist."""
+        return [(one, self.evidence.get((one.tape, one.entry))) for one in fact.evidence]
+
+    def admitted(self, fact: Fact) -> str:
+        """Return who let a fact in, in a few words."""
+        admission = self.replay.admissions.get((fact.admitted, fact.id))
+        return admission.told() if admission is not None else "nothing says who let it in"
+
+    def number(self, fact: Fact | int) -> str:
+        """Return a fact's number as commands take it."""
+        number = fact if isinstance(fact, int) else fact.id
+        return f"{'w' * (self.name == WORKSPACE)}{number}"
+
+    def why(self, fact: Fact) -> str:
+        """Return the command that explains a fact."""
+        return f"/memory why {self.number(fact)}"
+
+    def edit(self, fact: Fact) -> str:
+        """Return the command that corrects a fact."""
+        return f"/memory edit {self.number(fact)} …"
+
+    def remove(self, *facts: Fact) -> str:
+        """Return the commands that take facts away."""
+        if self.name != WORKSPACE:
+            return f"/memory forget {' '.join(self.number(one) for one in facts)}"
+        return ", ".join(f"/memory unshare {self.number(one)}" for one in facts)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedSession:
+    """What one session shows of its memory.
+
+    Attributes:
+        name: Its tape.
+        dailies: Its daily notes.
+        zone: The text of long-term memory, and of what everybody reads, as its zone has them.
+        rendered: The same, as the facts render; None while the zone may still lag behind them.
+    """
+
+    name: str
+    dailies: Sequence[DailyNote] = ()
+    zone: tuple[str, str] = ("", "")
+    rendered: tuple[str, str] | None = None
+
+
+def told(fact: Fact) -> str:
+    """Return a fact's words, cut short; of what looks like a secret only what it looks like."""
+    if (what := looks_secret(fact.text)) is not None:
+        return f"({what}, by its looks: not shown)"
+    text = " ".join(fact.text.split())
+    return f'"{text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"}"'
+
+
+def moment_of(stamp: str) -> datetime | None:
+    """Return an ISO time stamp as an aware moment; None where it is none."""
+    try:
+        found = datetime.fromisoformat(stamp)
+    except ValueError:
+        return None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def day_of(stamp: str, timezone: tzinfo | None = None) -> str:
+    """Return the day of a time stamp, ISO; ``an unknown day`` where it is none."""
+    moment = moment_of(stamp)
+    return moment.astimezone(timezone).date().isoformat() if moment else "an unknown day"

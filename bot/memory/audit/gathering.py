@@ -1,0 +1,130 @@
+"""Reads what an audit looks at; writes nothing, so that it may run beside the bot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+
+from bot.clock import Clock
+from bot.errors import TapeNotFound
+from bot.memory.audit.finding import AuditedScope, AuditedSession, moment_of
+from bot.memory.audit.replay import Replay
+from bot.memory.facts.fold import FactFold, folded
+from bot.memory.fold import SessionFold
+from bot.memory.forgetting.tombstones import ERASED
+from bot.memory.load import load_fold
+from bot.memory.longterm import LongTermMemory
+from bot.memory.scope import last_facts
+from bot.memory.scopes import Scopes, is_scope
+from bot.memory.zone import MemoryZone
+from bot.tape.entries import TapeEntry
+from bot.tape.service import TapeService
+from bot.tape.store import TapeStore
+
+_CHUNK = 2_000
+_NEAR = 64
+"""Entries that lie so close together are read at once."""
+
+_MESSAGES, _TOKENS = 200, 96_000
+
+
+class Gathering:
+    """Reads scopes and sessions of one store.
+
+    Args:
+        store: Where tapes live; opened for reading is enough.
+        clock: Tells the time.
+    """
+
+    def __init__(self, store: TapeStore, clock: Clock) -> None:
+        self._store = store
+        self._scopes = Scopes(store, clock)
+        self._clock = clock
+        self._folds: dict[str, tuple[FactFold, int]] = {}
+
+    async def session(self, name: str) -> tuple[AuditedSession, str]:
+        """Return what a session shows of its memory, and the scope that its facts belong to.
+
+        Raises:
+            TapeNotFound: There is no such tape.
+        """
+        tape = TapeService(self._store, name)
+        fold = await load_fold(tape, max_messages=_MESSAGES, max_tokens=_TOKENS)
+        home = fold.home or name
+        if home == name:
+            self._folds[name] = fold.facts, fold.version
+        zone = MemoryZone(tape, fold=fold.zone, clock=self._clock)
+        memory = LongTermMemory(tape, fold, zone, self._scopes)
+        await memory.workspace.open()
+        await memory.home.open()
+        shown = zone.read()
+        rendered = None
+        if not _lags(fold, memory):
+            now = memory.current(shown)
+            rendered = (now.long_term, now.shared)
+        found = AuditedSession(name, shown.dailies, (shown.long_term, shown.shared), rendered)
+        return found, home
+
+    async def scope(self, name: str) -> AuditedScope:
+        """Return the facts of a scope with what they rest on; none where nothing was written yet."""
+        try:
+            fold, version = await self._opened(name)
+        except TapeNotFound:
+            return AuditedScope(name)
+        replay = Replay()
+        for first in range(1, version + 1, _CHUNK):
+            last = min(version, first + _CHUNK - 1)
+            for entry in await self._store.read(name, first, last):
+                replay.apply(entry)
+        cited = {(one.tape, one.entry) for fact in fold.active() for one in fact.evidence}
+        return AuditedScope(name, fold, replay, await self._evidence(cited))
+
+    async def _opened(self, name: str) -> tuple[FactFold, int]:
+        """Return the facts as the program opens them, and the version of the tape that they are of."""
+        if (known := self._folds.get(name)) is not None:
+            return known
+        tape = TapeService(self._store, name)
+        if not is_scope(name):
+            fold = await load_fold(tape, max_messages=_MESSAGES, max_tokens=_TOKENS)
+            return fold.facts, fold.version
+        facts = folded(await last_facts(tape))
+        return facts, facts.version
+
+    async def _evidence(self, cited: Iterable[tuple[str, int]]) -> dict[tuple[str, int], TapeEntry]:
+        found: dict[tuple[str, int], TapeEntry] = {}
+        by_tape: dict[str, set[int]] = {}
+        for tape, number in cited:
+            by_tape.setdefault(tape, set()).add(number)
+        for tape, wanted in by_tape.items():
+            for first, last in _spans(wanted):
+                with suppress(TapeNotFound):
+                    for entry in await self._store.read(tape, first, last):
+                        if entry.id in wanted:
+                            found[tape, entry.id] = entry
+        return found
+
+
+def _spans(ids: Iterable[int]) -> list[tuple[int, int]]:
+    """Return ranges that hold these ids, none of them long, and with no long gap in any."""
+    spans: list[tuple[int, int]] = []
+    for number in sorted(ids):
+        if spans and number - spans[-1][1] <= _NEAR and number - spans[-1][0] < _CHUNK:
+            spans[-1] = (spans[-1][0], number)
+        else:
+            spans.append((number, number))
+    return spans
+
+
+def _lags(fold: SessionFold, memory: LongTermMemory) -> bool:
+    """Say whether a zone may be behind its facts: it follows them when the session is next written to.
+
+    What an erasure left in it is gone by then, too.
+    """
+    zone = fold.zone
+    if zone.span is None or ERASED in f"{zone.snapshot.long_term}\n{zone.snapshot.shared}":
+        return True
+    saved = moment_of(zone.saved_at)
+    folds = (memory.home.fold, memory.workspace.fold)
+    stamps = (fact.changed for one in folds for fact in one.facts.values())
+    changed = moment_of(max(stamps, default=""))
+    return saved is None or (changed is not None and changed > saved)

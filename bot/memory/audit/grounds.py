@@ -1,0 +1,248 @@
+"""What facts rest on, as it stands on the tapes now. Pure.
+
+Rule 1: a fact needs one piece of evidence that is there, holds its quote, and carries its words; several
+    may carry them together.
+Rule 2: what the program itself wrote from memory is no evidence: a fact that rests on it rests on
+    nothing, or on itself.
+Rule 3: each fact is found once here; what is worst is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, tzinfo
+
+from bot.memory.attachments import attachments
+from bot.memory.audit.finding import AuditedScope, Finding, told
+from bot.memory.facts.fact import Evidence, Fact
+from bot.memory.facts.fold import FACTS
+from bot.memory.forgetting.tombstones import is_erased
+from bot.memory.gate.claims import holding, overlap, unsupported
+from bot.memory.gate.likeness import folded
+from bot.memory.gate.secrets import looks_secret
+from bot.memory.guards import lines_of
+from bot.memory.snapshot import DAILY, HISTORY, LONG_TERM, SHARED
+from bot.memory.transcript import said_at, speaker
+from bot.tape.entries import TapeEntry
+
+_OWN = ("person", "member", "import")
+_ECHOES = {
+    LONG_TERM: "the memory block",
+    SHARED: "the memory block",
+    DAILY: "the daily notes",
+    HISTORY: "a summary of what was consolidated",
+    FACTS: "the record of the facts themselves",
+    "reply": "the answer to a command",
+}
+_RECALLING = frozenset(
+    f"{package}{sign}{name}"
+    for package, name in (
+        ("memory", "recall"), ("memory", "show"), ("memory", "save"), ("memory", "daily"),
+        ("tape", "search"), ("tape", "anchors"),
+    )
+    for sign in "._"
+)  # fmt: skip
+_REPEATED = 0.6
+"""Share of a fact's words in an assistant's message that make it an echo."""
+
+
+def groundless(scope: AuditedScope, timezone: tzinfo | None = None) -> Iterator[Finding]:
+    """Yield active facts that rest on themselves, on nothing, or on other than a person's words.
+
+    Args:
+        scope: The facts.
+        timezone: The user's: what "tomorrow" was.
+    """
+    mutual = _mutual(scope)
+    for one, other in sorted({(min(pair), max(pair)) for pair in mutual.items()}):
+        facts = [fact for fact in scope.fold.active() if fact.id in (one, other)]
+        why = f"they rest on each other: {' and '.join(map(told, facts))}"
+        yield Finding("loops", scope.name, (one, other), why, scope.remove(*facts))
+    for fact in scope.fold.active():
+        if fact.id not in mutual and fact.id not in mutual.values():
+            yield from _one(scope, fact, timezone)
+
+
+def _one(scope: AuditedScope, fact: Fact, timezone: tzinfo | None) -> Iterator[Finding]:
+    do = f"{scope.edit(fact)} in your own words, or {scope.remove(fact)}"
+    echo = next((what for what in (_echo(fact, *one) for one in scope.cited(fact)) if what), None)
+    if echo is not None:
+        why = f"it rests on {echo} ({scope.admitted(fact)}): {told(fact)}"
+        yield Finding("loops", scope.name, (fact.id,), why, do)
+    elif (missing := _unsupported(scope, fact, timezone)) is not None:
+        why = f"{missing} ({scope.admitted(fact)}): {told(fact)}"
+        yield Finding("unsupported", scope.name, (fact.id,), why, do)
+    elif fact.origin not in _OWN:
+        why = f"{_ORIGINS[fact.origin]} ({scope.admitted(fact)}): {told(fact)}"
+        yield Finding("origin", scope.name, (fact.id,), why, f"{scope.why(fact)}; {do}")
+
+
+_ORIGINS = {
+    "assistant": "the assistant said it, no person",
+    "tool": "a tool's result says it, no person",
+    "quoted": "quoted or forwarded text says it, no person",
+}
+
+
+# Echoes.
+
+
+def _echo(fact: Fact, cited: Evidence, entry: TapeEntry | None) -> str | None:
+    """Return what of the program's own making a piece of evidence is; None where it is none."""
+    if entry is None or is_erased(entry):
+        return None
+    where = f"(#{entry.id})"
+    if (what := _rendering(entry)) is not None:
+        return None if cited.origin == "import" and entry.kind == "anchor" else f"{what} {where}"
+    if entry.kind in ("message", "tool_call") and entry.payload.get("role") != "user":
+        said = str(entry.payload.get("content", ""))
+        if overlap(fact.text, said) >= _REPEATED:
+            return f"an assistant's message that repeats it {where}"
+    return None
+
+
+def _rendering(entry: TapeEntry) -> str | None:
+    """Return what an entry is that the program wrote from memory; None where it is no such thing."""
+    if entry.kind == "system":
+        return "a system prompt, which holds the memory block"
+    if entry.kind == "anchor":
+        return "a summary of the conversation" if entry.is_boundary else "the memory block"
+    if entry.kind == "event":
+        return _ECHOES.get(entry.name or "")
+    if entry.kind == "tool_result" and entry.payload.get("name") in _RECALLING:
+        return "text that was recalled"
+    return None
+
+
+def _mutual(scope: AuditedScope) -> dict[int, int]:
+    """Return pairs of facts, each of which rests on a rendering of the other, both ways."""
+    active = scope.fold.active()
+    shown = {fact.id: _shown_by(scope, fact) for fact in active}
+    keys = {fact.id: folded(fact.text) for fact in active}
+    rests = {
+        fact: {one for one, key in keys.items() if one != fact and key in lines}
+        for fact, lines in shown.items()
+        if lines
+    }
+    return {
+        fact: next(one for one in sorted(others) if fact in rests.get(one, ()))
+        for fact, others in rests.items()
+        if any(fact in rests.get(one, ()) for one in others)
+    }
+
+
+def _shown_by(scope: AuditedScope, fact: Fact) -> set[str]:
+    """Return the folded lines of all renderings that a fact rests on."""
+    return {
+        folded(line)
+        for _, entry in scope.cited(fact)
+        if entry is not None and _rendering(entry) is not None
+        for line in lines_of(str(entry.payload.get("content") or entry.data.get("content") or ""))
+    }
+
+
+# Support.
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What one piece of evidence says: the sentences that hold its quote, and all of it."""
+
+    sentences: str
+    whole: str
+    when: date | None
+    who: str
+
+
+def _unsupported(scope: AuditedScope, fact: Fact, timezone: tzinfo | None) -> str | None:
+    """Return why nothing that a fact cites carries it; None where something does."""
+    cited = scope.cited(fact)
+    if not cited:
+        return "it rests on nothing"
+    if any(_imported(one, entry) for one, entry in cited):
+        return None
+    found: list[_Said] = []
+    broken = ""
+    for one, entry in cited:
+        said = _said(one, entry, timezone)
+        if isinstance(said, _Said):
+            found.append(said)
+        else:
+            broken = broken or said
+    if not found:
+        return broken
+    why = _against(fact.text, found)
+    if why is None or looks_secret(fact.text) is None:
+        return why
+    return "what it rests on does not carry it"
+
+
+def _imported(cited: Evidence, entry: TapeEntry | None) -> bool:
+    return cited.origin == "import" and entry is not None and not is_erased(entry)
+
+
+def _said(cited: Evidence, entry: TapeEntry | None, timezone: tzinfo | None) -> _Said | str:
+    """Return what a piece of evidence says, or why it is none any more."""
+    where = f"#{cited.entry} of {cited.tape}"
+    if entry is None:
+        return f"what it rests on, {where}, does not exist"
+    if is_erased(entry):
+        return f"what it rests on, {where}, was erased"
+    texts = _texts(entry, quoted=cited.origin == "quoted")
+    moment = said_at(entry)
+    when = moment.astimezone(timezone).date() if moment is not None else None
+    for text in texts:
+        sentences = _holding(cited.quote, text)
+        if sentences is not None:
+            return _Said(sentences, text, when, speaker(entry))
+    return f"its quote is not in what it rests on, {where}"
+
+
+def _texts(entry: TapeEntry, *, quoted: bool) -> list[str]:
+    """Return what an entry says that counts as evidence of an origin."""
+    if not quoted:
+        return [str(entry.payload.get("content") or entry.data.get("arguments") or "")]
+    quote = entry.meta.get("quote")
+    texts = [quote] if isinstance(quote, str) else []
+    return [*texts, *(one.quotable for one in attachments(entry.meta) if one.quotable)]
+
+
+def _holding(quote: str, text: str) -> str | None:
+    """Return the sentences of a text around a quote, all of it for no quote; None without it."""
+    if not quote.strip():
+        return text if text.strip() else None
+    if (sentences := holding(quote, text)) is not None:
+        return sentences
+    # A quote of one word, a number or signs alone is found to the letter.
+    bare = " ".join(quote.removesuffix("…").split()).casefold()
+    return text if bare and bare in " ".join(text.split()).casefold() else None
+
+
+def _against(claim: str, found: list[_Said]) -> str | None:
+    """Return why what was said does not carry a claim: each piece alone, then all together."""
+    why: str | None = None
+    together = _Said(
+        " ".join(one.sentences for one in found),
+        " ".join(one.whole for one in found),
+        found[-1].when,
+        found[-1].who,
+    )
+    names = tuple({one.who for one in found})
+    for one in (*found, together) if len(found) > 1 else found:
+        for said in dict.fromkeys((one.sentences, one.whole)):
+            if _literally(claim, said, names):
+                return None
+            against = unsupported(claim, said, when=one.when, names=names)
+            if against is None:
+                return None
+            why = why or against
+    return why
+
+
+def _literally(claim: str, said: str, names: tuple[str, ...]) -> bool:
+    """Say whether a claim is in a text as it stands, but for who speaks before it."""
+    for name in names:
+        claim = claim.removeprefix(f"{name}: ")
+    key = folded(claim)
+    return bool(key) and key in " ".join(folded(line) for line in said.splitlines())

@@ -1,0 +1,102 @@
+"""All that a tape says of facts, from its first entry on. Pure.
+
+Rule 1: what is believed is folded from the operations alone; whole states on the way are passed over, but
+    where a reset dropped what was before them.
+Rule 2: of each change it is kept who decided it, and of each text how often it ended.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from bot.memory.facts.fact import Fact, fact_from
+from bot.memory.facts.fold import FACTS, PAUSED, FactFold
+from bot.memory.gate.likeness import folded
+from bot.tape.entries import TapeEntry
+
+_AUTHORS = {
+    "person": "a person asked for it",
+    "consolidation": "learned by a consolidation",
+    "assistant": "saved by the assistant",
+    "import": "came with an import",
+    "undo": "an undo brought it back",
+}
+_HELD = ("active", "pending")
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Who let a fact in, or changed it.
+
+    Attributes:
+        op: By which operation.
+        author: Who proposed it.
+        asker: The platform's id of the person who asked; empty where nobody did.
+        day: When, ISO.
+    """
+
+    op: str
+    author: str
+    asker: str
+    day: str
+
+    def told(self) -> str:
+        """Return it in a few words."""
+        when = f" on {self.day}" if self.day else ""
+        if self.op == "accept":
+            return f"accepted by {self.asker or 'a person'}{when}"
+        by = f" ({self.asker})" if self.asker else ""
+        return f"{_AUTHORS.get(self.author, 'let in')}{by}{when}"
+
+
+@dataclass(slots=True)
+class Replay:
+    """Facts folded from operations alone.
+
+    Attributes:
+        fold: What they come to.
+        admissions: By the batch's entry and the fact's number.
+        endings: Numbers of the facts that ended, by their folded text: one for each ending.
+    """
+
+    fold: FactFold = field(default_factory=FactFold)
+    admissions: dict[tuple[int, int], Admission] = field(default_factory=dict)
+    endings: dict[str, list[int]] = field(default_factory=dict)
+
+    def apply(self, entry: TapeEntry) -> None:
+        """Take one entry in."""
+        if entry.kind != "event" or entry.name not in (FACTS, PAUSED):
+            return
+        for operation in _operations(entry):
+            self._note(entry, operation)
+        if entry.data.get("previous") == self.fold.last:
+            data = {key: value for key, value in entry.data.items() if key != "state"}
+            entry = replace(entry, payload={"name": entry.name, "data": data})
+        self.fold.apply(entry)
+
+    def _note(self, entry: TapeEntry, operation: dict[str, Any]) -> None:
+        data = entry.data
+        for place in ("fact", "closed"):
+            fact = fact_from(operation.get(place))
+            if fact is None:
+                continue
+            self._count(fact)
+            # What a later operation of the batch did to it would not say who let it in.
+            self.admissions[entry.id, fact.id] = Admission(
+                str(operation.get("op", "")),
+                str(data.get("author", "")),
+                str(data.get("asker") or ""),
+                str(entry.meta.get("ts") or "")[:10],
+            )
+
+    def _count(self, fact: Fact) -> None:
+        before = self.fold.facts.get(fact.id)
+        held = before is not None and before.status in _HELD
+        if held and fact.status not in _HELD and fact.text:
+            self.endings.setdefault(folded(fact.text), []).append(fact.id)
+
+
+def _operations(entry: TapeEntry) -> list[dict[str, Any]]:
+    found = entry.data.get("ops")
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []

@@ -1,0 +1,31 @@
+"""What a person asks to remember in so many words, as a proposal. Pure.
+
+Rule 1: in a group a line says who speaks: "I" is whoever that is.
+Rule 2: in a group what tells the assistant what to do is the owner's to say; of others it waits.
+"""
+
+from __future__ import annotations
+
+from bot.memory.facts.citing import cite
+from bot.memory.facts.proposals import Proposal
+from bot.memory.gate.orders import gives_orders
+from bot.memory.transcript import is_owner, speaker
+from bot.tape.entries import TapeEntry
+
+ORDERS = "it tells the assistant what to do, and an owner did not say it"
+
+
+def asked(tape: str, entry: TapeEntry, line: str, quote: str | None = None) -> Proposal:
+    """Return what is proposed where a person asks to remember a line.
+
+    Args:
+        tape: That holds what they said.
+        entry: Their message or command.
+        line: What is to be remembered.
+        quote: The words of the entry that count; by default all.
+    """
+    evidence = (cite(tape, entry, quote),)
+    if entry.meta.get("private") is not False:
+        return Proposal("add", line, evidence=evidence)
+    suspect = ORDERS if gives_orders(line) and not is_owner(entry) else ""
+    return Proposal("add", f"{speaker(entry)}: {line}", evidence=evidence, suspect=suspect)

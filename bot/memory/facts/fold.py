@@ -1,0 +1,185 @@
+"""The current facts of a scope, folded from its tape. Pure.
+
+Rule 1: one entry ``memory.facts`` is one batch: all its operations hold, or none is there.
+Rule 2: an entry says what each fact is afterwards, so that a fold decides nothing.
+Rule 3: every so often an entry carries the whole state, and each entry names the one before it: a fold
+    costs what is new since then.
+Rule 4: a fact whose words were erased keeps its number and is never shown.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from bot.memory.facts.fact import Fact, fact_from
+from bot.memory.facts.proposals import Outcome
+from bot.tape.entries import TapeEntry, event
+
+FACTS = "memory.facts"
+PAUSED = "memory.paused"
+_SNAPSHOT_EVERY = 50
+_REMEMBERED = 1_000
+"""Keys of batches that are known to be decided."""
+
+
+@dataclass(slots=True)
+class FactFold:
+    """The state of one scope's facts.
+
+    Attributes:
+        facts: All that were ever there, by number; also those that ended.
+        next_id: The next number.
+        last: Id of the last entry that is part of the fold, 0 where there is none.
+        since_snapshot: Batches since the last whole state.
+        keys: Of batches decided, oldest first, with the entry that records each.
+        paused: Nothing is learned until it is resumed.
+        cleared: Id of the last batch that retired everything.
+        version: Id of the last entry applied, of any kind.
+    """
+
+    facts: dict[int, Fact] = field(default_factory=dict)
+    next_id: int = 1
+    last: int = 0
+    since_snapshot: int = 0
+    keys: OrderedDict[str, int] = field(default_factory=OrderedDict)
+    paused: bool = False
+    cleared: int = 0
+    version: int = 0
+
+    def apply(self, entry: TapeEntry) -> None:
+        """Take one entry in."""
+        self.version = max(self.version, entry.id)
+        if entry.kind != "event" or entry.name not in (FACTS, PAUSED):
+            return
+        data = entry.data
+        self.last = entry.id
+        if entry.name == PAUSED:
+            self.paused = data.get("paused") is True
+        if isinstance(state := data.get("state"), dict):
+            self._restore(state)
+        else:
+            self.since_snapshot += 1
+        if entry.name == FACTS:
+            self._apply_batch(entry.id, data)
+
+    def active(self) -> list[Fact]:
+        """Return what is believed, oldest number first."""
+        return [one for one in self.facts.values() if one.status == "active" and one.text]
+
+    def pending(self) -> list[Fact]:
+        """Return what waits for a person."""
+        return [one for one in self.facts.values() if one.status == "pending" and one.text]
+
+    def get(self, number: int | None) -> Fact | None:
+        """Return a fact by its number, whatever became of it; None where its words are gone."""
+        found = self.facts.get(number) if number is not None else None
+        return found if found is not None and found.text else None
+
+    def chain(self, fact: Fact) -> list[Fact]:
+        """Return a fact and those whose place it took, newest first."""
+        found = [fact]
+        while (before := self.get(found[-1].supersedes)) is not None and before not in found:
+            found.append(before)
+        return found
+
+    def state(self) -> dict[str, Any]:
+        """Return the whole state as JSON."""
+        return {
+            "facts": [one.as_json() for one in self.facts.values()],
+            "next": self.next_id,
+            "keys": [list(pair) for pair in self.keys.items()],
+            "paused": self.paused,
+            "cleared": self.cleared,
+        }
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        known = map(fact_from, state.get("facts", []))
+        self.facts = {one.id: one for one in known if one is not None}
+        self.next_id = state["next"] if type(state.get("next")) is int else self.next_id
+        self.keys = OrderedDict(
+            (str(pair[0]), pair[1]) for pair in state.get("keys", []) if _is_pair(pair)
+        )
+        self.paused = state.get("paused") is True
+        self.cleared = state["cleared"] if type(state.get("cleared")) is int else 0
+        self.since_snapshot = 0
+
+    def _apply_batch(self, entry: int, data: dict[str, Any]) -> None:
+        for operation in data.get("ops", ()):
+            if not isinstance(operation, dict):
+                continue
+            for place in ("fact", "closed"):
+                if (fact := fact_from(operation.get(place))) is not None:
+                    self.facts[fact.id] = fact
+                    self.next_id = max(self.next_id, fact.id + 1)
+        if isinstance(key := data.get("key"), str):
+            self.keys[key] = entry
+            while len(self.keys) > _REMEMBERED:
+                self.keys.popitem(last=False)
+        if data.get("clears") is True:
+            self.cleared = entry
+
+
+def batch_entry(
+    fold: FactFold, outcome: Outcome, *, key: str, author: str, **more: Any
+) -> TapeEntry:
+    """Return the entry that records a batch.
+
+    Args:
+        fold: The state before it.
+        outcome: The decisions.
+        key: The batch's.
+        author: Who proposed.
+        more: What else the entry says.
+    """
+    data: dict[str, Any] = {"key": key, "author": author, "previous": fold.last, **more}
+    data["ops"] = [
+        {
+            "op": one.proposal.op,
+            "text": one.proposal.text,
+            "verdict": one.verdict,
+            "reason": one.reason,
+            "signals": one.signals,
+            "cites": [{"tape": e.tape, "entry": e.entry} for e in one.proposal.evidence],
+            **({"fact": one.fact.as_json()} if one.fact is not None else {}),
+            **({"closed": one.closed.as_json()} if one.closed is not None else {}),
+            **({"was": _standing(one.was)} if one.was is not None else {}),
+        }
+        for one in outcome.decided
+    ]
+    return _with_state(fold, event(FACTS, data))
+
+
+def _standing(fact: Fact) -> dict[str, Any]:
+    """Return how a fact stood, without its words: they would have to be erased here, too."""
+    rests_on = [[one.tape, one.entry] for one in fact.evidence]
+    return {"status": fact.status, "confidence": fact.confidence, "evidence": rests_on}
+
+
+def pause_entry(fold: FactFold, *, paused: bool) -> TapeEntry:
+    """Return the entry that says that nothing is learned from now on, or is again."""
+    made = event(PAUSED, {"paused": paused, "previous": fold.last})
+    return _with_state(fold, made)
+
+
+def _with_state(fold: FactFold, entry: TapeEntry) -> TapeEntry:
+    """Add the whole state as it was before the entry, every so often."""
+    # A state grows with what it holds, so it is written the more seldom.
+    if fold.since_snapshot + 1 < max(_SNAPSHOT_EVERY, len(fold.facts) // 4):
+        return entry
+    data = {**entry.data, "state": fold.state()}
+    return replace(entry, payload={"name": entry.name, "data": data})
+
+
+def folded(entries: Iterable[TapeEntry]) -> FactFold:
+    """Return the fold of entries."""
+    fold = FactFold()
+    for entry in entries:
+        fold.apply(entry)
+    return fold
+
+
+def _is_pair(pair: object) -> bool:
+    return isinstance(pair, list | tuple) and len(pair) == 2 and type(pair[1]) is int

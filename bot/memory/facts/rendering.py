@@ -1,0 +1,86 @@
+"""Facts as Markdown, and Markdown read back as a change of facts. Pure.
+
+Rule 1: one fact is one line, ``- text``; the least certain stand last.
+Rule 2: what does not fit is left out, the least certain and longest unconfirmed first; it stays a fact.
+Rule 3: text that is given back is a difference: a line that is missing ends a fact, a line that is new is
+    one, and a line that takes the place of another continues its chain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from bot.memory.facts.fact import LONGEST_TEXT, Fact
+from bot.memory.gate.likeness import contradicts, folded
+from bot.memory.guards import lines_of
+
+MOST_BYTES = 4_000
+_CERTAIN = 0.7
+
+
+def render(facts: Iterable[Fact], most_bytes: int = MOST_BYTES) -> str:
+    """Return facts as Markdown within a number of bytes."""
+    return "\n".join(f"- {fact.text}" for fact in chosen(facts, most_bytes))
+
+
+def chosen(facts: Iterable[Fact], most_bytes: int = MOST_BYTES) -> list[Fact]:
+    """Return the facts that are rendered within a number of bytes, in the order shown."""
+    room = most_bytes
+    kept: list[Fact] = []
+    for fact in sorted(facts, key=lambda one: (one.confidence, one.changed, one.id), reverse=True):
+        size = len(fact.text.encode("utf-8", "replace")) + 3
+        if size <= room:
+            room -= size
+            kept.append(fact)
+    return sorted(kept, key=lambda one: (one.confidence < _CERTAIN, one.id))
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What a text changes of the facts that it was made from.
+
+    Attributes:
+        added: New lines.
+        replaced: New lines with the number of the fact whose place each takes.
+        removed: Numbers of facts whose lines are gone.
+    """
+
+    added: tuple[str, ...] = ()
+    replaced: tuple[tuple[str, int], ...] = ()
+    removed: tuple[int, ...] = ()
+
+
+def difference(facts: Sequence[Fact], shown: str, content: str) -> Difference:
+    """Return what a text changes.
+
+    Args:
+        facts: That are believed.
+        shown: The rendering that the text was made from: what it did not show is not removed.
+        content: The text.
+    """
+    seen = {folded(line) for line in lines_of(shown)}
+    given = {folded(line): line for line in lines_of(content)}
+    known = {folded(fact.text): fact for fact in facts}
+    gone = [fact for key, fact in known.items() if key in seen and key not in given]
+    new = [line[:LONGEST_TEXT] for key, line in given.items() if key not in known]
+    replaced: list[tuple[str, int]] = []
+    for line in new:
+        heir = next((one for one in gone if contradicts(line, one.text)), None)
+        if heir is not None:
+            gone.remove(heir)
+            replaced.append((line, heir.id))
+    taken = {line for line, _ in replaced}
+    return Difference(
+        tuple(line for line in new if line not in taken),
+        tuple(replaced),
+        tuple(fact.id for fact in gone),
+    )
+
+
+def by_subject(facts: Iterable[Fact]) -> dict[str, list[Fact]]:
+    """Return facts under what they are about, subjects by name, those without one last."""
+    found: dict[str, list[Fact]] = {}
+    for fact in facts:
+        found.setdefault(fact.subject.strip().lower(), []).append(fact)
+    return {key: found[key] for key in sorted(found, key=lambda one: (not one, one))}

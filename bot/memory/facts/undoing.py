@@ -1,0 +1,77 @@
+"""What takes a batch back. Pure."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from bot.memory.facts.fact import Evidence, Fact, Status, evidences_from, fact_from
+from bot.memory.facts.fold import FACTS
+from bot.memory.facts.proposals import Before, Proposal
+from bot.tape.entries import TapeEntry
+
+
+def undone_by(entry: TapeEntry) -> int | None:
+    """Return the id of the batch that an entry takes back; None where it takes none back."""
+    found = entry.data.get("undoes") if entry.name == FACTS else None
+    return found if type(found) is int else None
+
+
+def changes_something(entry: TapeEntry) -> bool:
+    """Say whether a batch changed what is believed or pending, or cleared what there was."""
+    if entry.name != FACTS:
+        return False
+    return entry.data.get("clears") is True or any(map(_touched, entry.data.get("ops", ())))
+
+
+def inverse(entry: TapeEntry) -> tuple[Proposal, ...]:
+    """Return what takes a batch back, last change first."""
+    found: list[Proposal] = []
+    for operation in reversed(entry.data.get("ops", [])):
+        if not _touched(operation):
+            continue
+        fact, closed = fact_from(operation.get("fact")), fact_from(operation.get("closed"))
+        if fact is not None and (before := _before(operation.get("was"))) is not None:
+            found.append(_as_before(fact, before))
+        elif fact is not None:
+            cited = evidences_from(operation.get("cites"))
+            found += _taken_back(str(operation.get("op")), fact, cited, entry.id)
+        if closed is not None:
+            found.append(Proposal("reopen", fact=closed.id))
+    return tuple(found)
+
+
+def _touched(operation: object) -> bool:
+    if not isinstance(operation, dict):
+        return False
+    fact = operation.get("fact")
+    # Of a fact whose words were erased nothing can be taken back.
+    said = isinstance(fact, dict) and bool(fact.get("text"))
+    return operation.get("verdict") in ("approved", "pending") and said
+
+
+def _before(record: object) -> Before | None:
+    if not isinstance(record, dict):
+        return None
+    status = next((one for one in get_args(Status) if one == record.get("status")), None)
+    confidence, evidence = record.get("confidence"), record.get("evidence")
+    if status is None or not isinstance(confidence, int | float) or not isinstance(evidence, list):
+        return None
+    pairs = (one for one in evidence if isinstance(one, list) and len(one) == 2)
+    rests_on = frozenset((str(tape), entry) for tape, entry in pairs if type(entry) is int)
+    return Before(status, float(confidence), rests_on)
+
+
+def _as_before(fact: Fact, before: Before) -> Proposal:
+    if before.status == fact.status:
+        return Proposal("weaken", fact=fact.id, before=before)
+    if before.status in ("active", "pending"):
+        return Proposal("reopen", fact=fact.id, before=before)
+    return Proposal("retire", fact=fact.id)
+
+
+def _taken_back(op: str, fact: Fact, cited: tuple[Evidence, ...], batch: int) -> list[Proposal]:
+    if op in ("retire", "drop") or fact.status in ("retired", "dropped", "superseded"):
+        return [Proposal("reopen", fact=fact.id)]
+    if op == "reopen" or fact.admitted == batch:
+        return [Proposal("retire", fact=fact.id)]
+    return [Proposal("weaken", fact=fact.id, evidence=cited)]

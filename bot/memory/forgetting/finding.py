@@ -1,0 +1,285 @@
+"""What of some tapes a request to forget is about. Pure.
+
+Rule 1: a fact goes with what it took the place of, with what took its place and repeats it, and with the
+    messages that it rests on.
+Rule 2: a person's message goes with its edits, and with the turns that answered it: what was called,
+    what came back, what was said.
+Rule 3: by words, every fact and every message of a person goes that holds all of them.
+Rule 4: entries are shown in the order of their tape; where something found late bears on what came
+    before, all are shown once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bot.memory.attachments import attachments
+from bot.memory.facts.fact import Evidence, Fact, evidences_from, fact_from
+from bot.memory.facts.fold import FACTS
+from bot.memory.forgetting.chains import chain
+from bot.memory.forgetting.scrubbing import texts_of
+from bot.memory.forgetting.tombstones import is_erased
+from bot.memory.forgetting.wanted import Wanted
+from bot.memory.forgetting.wording import Wording
+from bot.memory.turns import COMMAND
+from bot.memory.window import LOOP_STEP, TURN_END, TURN_START, replaces
+from bot.tape.entries import TapeEntry
+
+Place = tuple[str, int]
+"""A tape, and the id of an entry there."""
+
+_TURNS = frozenset({TURN_START, TURN_END, LOOP_STEP})
+_SHOWN = 5
+_SHORTEST_LINE, _LONGEST_LINE = 12, 300
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """What of a tape a person may have erased.
+
+    Attributes:
+        everything: It is their own chat, or they own the bot.
+        sender: The platform's id of them.
+    """
+
+    everything: bool
+    sender: str
+
+    def over_fact(self, fact: Fact) -> bool:
+        """Say whether they may have a fact erased: all of it rests on their own words."""
+        own = [one.sender == self.sender for one in fact.evidence]
+        return self.everything or (bool(self.sender) and bool(own) and all(own))
+
+    def over_message(self, entry: TapeEntry) -> bool:
+        """Say whether they may have a message erased."""
+        return self.everything or (bool(self.sender) and sender_id(entry) == self.sender)
+
+
+@dataclass(slots=True)
+class Finding:
+    """Finds what is to go, tape by tape.
+
+    Attributes:
+        wanted: What was asked for.
+        rights: Of whoever asked.
+        home: The tape on which the facts' numbers count.
+        facts: Facts that go, by their scope's tape and their number.
+        evidence: Entries that go since facts rest on them.
+        messages: Entries of people's words that go.
+        inbound: Platform ids of those, by tape.
+        turns: Turns that answered them, by tape.
+        uncounted: Those of them that asked for it, or are erased already.
+        blobs: Files that came with them.
+        wording: What they say, and the facts.
+        lines: The same line by line, as it was written; short ones say nothing.
+        shown: The first of the messages.
+        repeated: Other entries that hold all the words.
+        refused: Facts and messages that are somebody else's.
+        grown: Something was found that may bear on entries shown before.
+        asking: Platform ids of the messages that asked for it, on the tape of ``asked``.
+        asked: The entry that asked for it, a command or a tool's call.
+        asked_in: Its turn.
+    """
+
+    wanted: Wanted
+    rights: Rights
+    home: str
+    facts: dict[Place, Fact] = field(default_factory=dict)
+    evidence: set[Place] = field(default_factory=set)
+    messages: set[Place] = field(default_factory=set)
+    inbound: dict[str, set[str]] = field(default_factory=dict)
+    turns: dict[str, set[str]] = field(default_factory=dict)
+    uncounted: set[Place] = field(default_factory=set)
+    blobs: set[str] = field(default_factory=set)
+    wording: Wording = field(default_factory=Wording)
+    lines: set[str] = field(default_factory=set)
+    shown: dict[Place, TapeEntry] = field(default_factory=dict)
+    repeated: set[Place] = field(default_factory=set)
+    refused: set[Place] = field(default_factory=set)
+    grown: bool = False
+    asking: set[str] = field(default_factory=set)
+    asked: Place = ("", 0)
+    asked_in: str = ""
+    _after: str = field(default="", repr=False)
+
+    @property
+    def said(self) -> int:
+        """How many messages are still to go, but for those that asked for it."""
+        return len(self.messages - self.uncounted)
+
+    def choose(self, scope: str, facts: Mapping[int, Fact]) -> None:
+        """Choose among the facts of a scope.
+
+        Args:
+            scope: Its tape.
+            facts: All that were ever there, by number.
+        """
+        chosen: set[int] = set()
+        if scope == self.home:
+            for number in self.wanted.facts:
+                if number in facts:
+                    chosen |= chain(facts[number], facts)
+        if self.wanted.by_words:
+            said = ((one, [one.text, *(e.quote for e in one.evidence)]) for one in facts.values())
+            chosen |= {one.id for one, texts in said if self.wanted.is_in(texts)}
+        for number in chosen:
+            fact = facts[number]
+            if self.rights.over_fact(fact):
+                self.take_fact(scope, fact)
+            else:
+                self.refused.add((scope, number))
+
+    def take_fact(self, scope: str, fact: Fact) -> None:
+        """Take a fact that goes, with what it rests on."""
+        self.facts[scope, fact.id] = fact
+        for text in (fact.text, *(one.quote for one in fact.evidence)):
+            self.wording.learn(text, passage=True)
+            self._keep_lines(text)
+        self._rests_on(fact.evidence)
+
+    def see(self, tape: str, entry: TapeEntry, origins: Sequence[str] = ()) -> None:
+        """Look at an entry.
+
+        Args:
+            tape: That holds it.
+            entry: The entry.
+            origins: The tapes that it was copied from, where this one is a fork.
+        """
+        if entry.kind == "event" and entry.name == FACTS:
+            self._record(tape, entry)
+        elif entry.kind == "event" and entry.name in _TURNS:
+            self._turn(tape, entry)
+        elif self._follows(tape, entry):
+            self.messages.add((tape, entry.id))
+        elif self._repeats(tape, entry):
+            self.repeated.add((tape, entry.id))
+        if self._goes(tape, entry, origins):
+            if self.rights.over_message(entry) or not is_said(entry):
+                self._take(tape, entry)
+            else:
+                self.refused.add((tape, entry.id))
+
+    def _follows(self, tape: str, entry: TapeEntry) -> bool:
+        """Say whether an entry answers one that goes, where the tape knows of no turns."""
+        if is_said(entry):
+            self._after = ""
+        answers = entry.kind in ("message", "tool_call", "tool_result")
+        return answers and self._after == tape and "turn" not in entry.meta
+
+    def _repeats(self, tape: str, entry: TapeEntry) -> bool:
+        """Say whether an entry that is no person's message holds all the words asked for."""
+        if not self.wanted.by_words or (tape, entry.id) == self.asked or is_erased(entry):
+            return False
+        if entry.kind == "message" and is_said(entry):
+            return False
+        turn = entry.meta.get("turn", entry.data.get("turn"))
+        asking = tape == self.asked[0] and turn == self.asked_in != ""
+        return not asking and self.wanted.is_in(texts_of(entry))
+
+    def _goes(self, tape: str, entry: TapeEntry, origins: Sequence[str]) -> bool:
+        if any((one, entry.id) in self.evidence for one in (tape, *origins)):
+            return entry.kind != "anchor"
+        if not is_said(entry):
+            return False
+        inbound = self.inbound.get(tape, ())
+        if entry.meta.get("inbound") in inbound or entry.meta.get("edits") in inbound:
+            return True
+        if (tape, replaces(entry) or 0) in self.messages:
+            return True
+        return entry.kind == "message" and self.wanted.is_in(said_in(entry))
+
+    def _take(self, tape: str, entry: TapeEntry) -> None:
+        new = (tape, entry.id) not in self.messages
+        self.messages.add((tape, entry.id))
+        if is_said(entry) and "inbound" not in entry.meta:
+            self._after = tape
+        if not new:
+            return
+        if is_erased(entry):
+            self.uncounted.add((tape, entry.id))
+        self.blobs |= {one.blob for one in attachments(entry.meta) if one.blob is not None}
+        if is_said(entry):
+            self._take_said(tape, entry)
+        elif isinstance(turn := entry.meta.get("turn"), str):
+            self.turns.setdefault(tape, set()).add(turn)
+
+    def _take_said(self, tape: str, entry: TapeEntry) -> None:
+        if tape == self.asked[0] and entry.meta.get("inbound") in self.asking:
+            self.uncounted.add((tape, entry.id))
+        elif not is_erased(entry) and len(self.shown) < _SHOWN:
+            self.shown[tape, entry.id] = entry
+        if (tape, entry.id) != self.asked:
+            for text in said_in(entry):
+                self.wording.learn(text)
+                self._keep_lines(text)
+        inbound = self.inbound.setdefault(tape, set())
+        if isinstance(sent := entry.meta.get("inbound"), str):
+            inbound.add(sent)
+        if isinstance(edited := entry.meta.get("edits"), str) and edited not in inbound:
+            inbound.add(edited)
+            self.grown = True
+        if (old := replaces(entry)) is not None and (tape, old) not in self.evidence:
+            self.evidence.add((tape, old))
+            self.grown = True
+
+    def _keep_lines(self, text: str) -> None:
+        told = (line.strip()[:_LONGEST_LINE] for line in text.splitlines())
+        self.lines |= {line for line in told if len(line) >= _SHORTEST_LINE}
+
+    def _turn(self, tape: str, entry: TapeEntry) -> None:
+        listed, turn = entry.data.get("inbound"), entry.data.get("turn")
+        if isinstance(listed, list) and isinstance(turn, str):
+            ours = self.inbound.setdefault(tape, set())
+            if tape == self.asked[0] and turn == self.asked_in:
+                sent = {one for one in listed if isinstance(one, str)}
+                self.asking |= sent
+                self.grown = self.grown or not sent <= ours
+                ours |= sent
+            if any(isinstance(one, str) and one in ours for one in listed):
+                self.turns.setdefault(tape, set()).add(turn)
+
+    def _record(self, tape: str, entry: TapeEntry) -> None:
+        """Take in what the facts that go rested on, also what is not kept of it since."""
+        for operation in entry.data.get("ops", ()):
+            if not isinstance(operation, dict):
+                continue
+            for place in ("fact", "closed"):
+                fact = fact_from(operation.get(place))
+                if fact is not None and (tape, fact.id) in self.facts:
+                    self._rests_on(fact.evidence)
+                    if place == "fact":
+                        self._rests_on(evidences_from(operation.get("cites")))
+
+    def _rests_on(self, evidence: Iterable[Evidence]) -> None:
+        places = {(one.tape, one.entry) for one in evidence}
+        if not places <= self.evidence:
+            self.evidence |= places
+            self.grown = True
+
+
+def is_said(entry: TapeEntry) -> bool:
+    """Say whether an entry holds a person's own words: a message, or a command."""
+    if entry.kind == "message":
+        return entry.payload.get("role") == "user"
+    return entry.kind == "event" and entry.name == COMMAND
+
+
+def said_in(entry: TapeEntry) -> list[str]:
+    """Return what a message says, with what it quotes and what its files say."""
+    if is_erased(entry):
+        return []
+    # Of a command the first word is its form: no word of the person's own.
+    command = str(entry.data.get("arguments") or "").partition(" ")[2]
+    found = [str(entry.payload.get("content") or command)]
+    if isinstance(quote := entry.meta.get("quote"), str):
+        found.append(quote)
+    for one in attachments(entry.meta):
+        found += [one.name, *((one.text,) if one.text else ()), *((one.note,) if one.note else ())]
+    return found
+
+
+def sender_id(entry: TapeEntry) -> str:
+    """Return the platform's id of who said something; empty where nobody did."""
+    sender = entry.meta.get("sender")
+    return str(sender.get("id") or "") if isinstance(sender, dict) else ""

@@ -1,0 +1,180 @@
+"""What stands in the place of each entry, and in which order entries go. Pure.
+
+Rule 1: what repeats goes first, then what was said, then facts, the request to forget last: after a kill,
+    what is left still tells what else must go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+
+from bot.memory.attachments import attachments
+from bot.memory.facts.fact import Fact
+from bot.memory.facts.fold import FACTS
+from bot.memory.forgetting.finding import Finding, Place, is_said
+from bot.memory.forgetting.records import FactScrubber
+from bot.memory.forgetting.scrubbing import Scrubber
+from bot.memory.forgetting.tombstones import is_erased, tombstone
+from bot.memory.forgetting.wanted import Wanted
+from bot.memory.forgetting.wording import Wording
+from bot.memory.turns import REPLY
+from bot.memory.window import LOOP_STEP
+from bot.tape.entries import TapeEntry
+
+ASKED = "memory.forgetting"
+"""An event: what was shown of what would be forgotten, and to whom. It holds no words."""
+
+FORGOTTEN = "memory.forgotten"
+"""An event: what was forgotten: numbers of facts, and how much else. It holds no words."""
+
+_OF_TURNS = frozenset({REPLY, LOOP_STEP, "task.run"})
+
+
+class Phase(IntEnum):
+    """When an entry goes."""
+
+    REPEATED = 1
+    SAID = 2
+    BELIEVED = 3
+    REQUESTED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A tape that may hold what is to be forgotten.
+
+    Attributes:
+        name: The tape's.
+        origins: The tapes that it is a fork of, each with the id of the last entry copied.
+        own: What people said on it may go; of others only what repeats it.
+    """
+
+    name: str
+    origins: tuple[tuple[str, int], ...] = ()
+    own: bool = True
+
+    def origins_of(self, entry: int) -> list[str]:
+        """Return the tapes that an entry was copied from."""
+        return [name for name, last in self.origins if entry <= last]
+
+
+@dataclass(slots=True)
+class Survivors:
+    """Takes what stays out of what a repetition is known by.
+
+    Attributes:
+        finding: What goes.
+        wording: What is left.
+    """
+
+    finding: Finding
+    wording: Wording
+
+    def see(self, source: Source, entry: TapeEntry) -> None:
+        """Look at an entry: a person's message that stays keeps its words from going elsewhere."""
+        said = entry.kind == "message" and is_said(entry)
+        if not said or (source.name, entry.id) in self.finding.messages or is_erased(entry):
+            return
+        self.wording.unlearn(str(entry.payload.get("content") or ""))
+        for one in attachments(entry.meta):
+            self.wording.unlearn(f"{one.name}\n{one.text or ''}")
+
+    def keep(self, scope: str, facts: Iterable[Fact]) -> list[str]:
+        """Keep the words of what is believed and stays; return those texts."""
+        kept = [
+            one.text
+            for one in facts
+            if one.text
+            and one.status in ("active", "pending")
+            and (scope, one.id) not in self.finding.facts
+        ]
+        for text in kept:
+            self.wording.unlearn(text)
+        return kept
+
+    def ended(self, scope: str, facts: Iterable[Fact]) -> None:
+        """Let go what is no longer believed and repeats what goes."""
+        for one in facts:
+            said = (one.text, *(e.quote for e in one.evidence))
+            over = one.status not in ("active", "pending") and self.finding.rights.over_fact(one)
+            if over and any(map(self.wording.is_in, said)):
+                self.finding.facts.setdefault((scope, one.id), one)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Says of each entry what stands in its place.
+
+    Attributes:
+        facts: Facts that go, by scope and number.
+        messages: Entries of people's words that go.
+        turns: Turns that answered them, by tape.
+        wording: By which a repetition is known.
+        wanted: Words of which each entry loses all that it holds.
+        kept: Texts of facts that stay.
+        request: The entry that asked for it.
+    """
+
+    facts: Mapping[Place, Fact]
+    messages: Collection[Place]
+    turns: Mapping[str, Collection[str]]
+    wording: Wording
+    wanted: Wanted = field(default_factory=Wanted)
+    kept: Collection[str] = ()
+    request: Place | None = None
+    _scrubber: Scrubber = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Make what scrubs."""
+        object.__setattr__(self, "_scrubber", Scrubber(self.wording, self.wanted, self.kept))
+
+    def replacement(self, source: Source, entry: TapeEntry) -> tuple[Phase, TapeEntry] | None:
+        """Return what stands in an entry's place, and when it comes there; None where it stays."""
+        phase, fresh = self._replaced(source, entry)
+        return None if fresh == entry else (phase, fresh)
+
+    def _replaced(self, source: Source, entry: TapeEntry) -> tuple[Phase, TapeEntry]:
+        place = (source.name, entry.id)
+        if place == self.request:
+            return Phase.REQUESTED, tombstone(entry)
+        if is_erased(entry) or entry.name in (ASKED, FORGOTTEN):
+            return Phase.REPEATED, entry
+        if place in self.messages:
+            return Phase.SAID, tombstone(entry)
+        if entry.name == FACTS and entry.kind == "event":
+            facts = FactScrubber(self._scrubber, self._numbers(source), self.messages)
+            return Phase.BELIEVED, facts.entry(entry)
+        if self._answers(source.name, entry):
+            return Phase.REPEATED, tombstone(entry)
+        scrubber = self._scrubber
+        if not source.own and self.wanted.by_words:
+            scrubber = replace(scrubber, wanted=Wanted())
+        return Phase.REPEATED, scrubber.entry(entry)
+
+    def _answers(self, tape: str, entry: TapeEntry) -> bool:
+        """Say whether an entry is of a turn that answered what goes, and is no person's."""
+        if entry.meta.get("turn", entry.data.get("turn")) not in self.turns.get(tape, ()):
+            return False
+        if entry.kind == "event":
+            return entry.name in _OF_TURNS and not (entry.name == LOOP_STEP and _is_mere(entry))
+        return entry.kind in ("tool_call", "tool_result") or (
+            entry.kind == "message" and entry.payload.get("role") != "user"
+        )
+
+    def _numbers(self, source: Source) -> set[int]:
+        """Return the numbers of the facts that go from the records on a tape."""
+        found = {number for scope, number in self.facts if scope == source.name}
+        for origin, last in source.origins:
+            found |= {
+                number
+                for (scope, number), fact in self.facts.items()
+                if scope == origin and fact.admitted <= last
+            }
+        return found
+
+
+def _is_mere(step: TapeEntry) -> bool:
+    """Say whether a step's event holds nothing but links and numbers."""
+    return "extra" not in step.data and "error" not in step.data

@@ -1,0 +1,169 @@
+"""Requests to forget, as tapes have them: asked, shown, confirmed, done.
+
+Rule 1: a request is a command or a tool's call; its entry's id is what confirms it.
+Rule 2: what was shown for it stands in an event without words; the newest one of a person counts.
+Rule 3: a request that was carried out is known by the event that says so, for as long as it is near.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from bot.errors import MemoryRefused, TapeNotFound
+from bot.memory.forgetting.plan import ASKED, FORGOTTEN
+from bot.memory.forgetting.survey import Survey
+from bot.memory.forgetting.telling import Erased
+from bot.memory.forgetting.wanted import Wanted, wanted
+from bot.memory.longterm import LongTermMemory
+from bot.memory.transcript import recorded_at
+from bot.memory.turns import COMMAND
+from bot.tape.entries import TapeEntry, event
+from bot.tape.service import TapeService
+
+TOOL = "memory_forget"
+FORM = "forget"
+_VALID = timedelta(days=1)
+_LOOKED_AT = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request that a person was shown the consequences of.
+
+    Attributes:
+        request: Its entry.
+        askers: Platform ids of those who asked.
+        facts: Numbers of the facts shown.
+        messages: How many messages were shown.
+    """
+
+    request: TapeEntry
+    askers: frozenset[str]
+    facts: frozenset[int]
+    messages: int
+
+    @property
+    def wanted(self) -> Wanted:
+        """What it asks for; what is erased of it already is known by the numbers alone."""
+        told = wanted_in(self.request)
+        words = told if told is not None else Wanted()
+        return Wanted(words.facts | self.facts, words.words, words.phrases)
+
+
+def asked_note(survey: Survey, request: int, askers: Collection[str]) -> TapeEntry:
+    """Return the event that says what was shown of what would be forgotten."""
+    data = {
+        "request": request,
+        "askers": sorted(askers),
+        "facts": [fact.id for fact in survey.facts],
+        "messages": survey.said,
+    }
+    return event(ASKED, data)
+
+
+def wanted_in(request: TapeEntry) -> Wanted | None:
+    """Return what an entry asks to be forgotten; None where it asks for nothing."""
+    if request.name == COMMAND:
+        form, _, rest = str(request.data.get("arguments", "")).partition(" ")
+        return wanted(rest) if form.lower() == FORM else None
+    for call in request.calls:
+        if str(call.get("name")).replace(".", "_") == TOOL:
+            try:
+                told = json.loads(str(call.get("arguments")))
+            except ValueError:
+                return None
+            return wanted(str(told.get("what", ""))) if isinstance(told, dict) else None
+    return None
+
+
+async def asked_for(tape: TapeService, request: int, now: datetime) -> Asked:
+    """Return the request of an id, with what was shown for it.
+
+    Raises:
+        MemoryRefused: There is none, it is too old, or the same person has asked anew since.
+    """
+    found = await tape.read_entries(request, request) if request else []
+    shown, newer = await _shown(tape, request)
+    if not found or shown is None:
+        raise MemoryRefused("there is no such request to forget something; ask for it again")
+    moment = recorded_at(shown)
+    if moment is not None and now - moment > _VALID:
+        raise MemoryRefused("that was asked more than a day ago; ask for it again")
+    told = _asked(found[0], shown)
+    if not told.askers.isdisjoint(newer):
+        raise MemoryRefused("something else was asked for since; only the newest request counts")
+    return told
+
+
+async def forgotten(memory: LongTermMemory, request: int) -> Erased | None:
+    """Return what a request of a session had forgotten; None where that is not done, or long ago."""
+    looked = 0
+    try:
+        async with aclosing(memory.home.tape.read_back()) as entries:
+            async for entry in entries:
+                looked += 1
+                asked = entry.data.get("request") if entry.name == FORGOTTEN else None
+                if asked == [memory.tape.name, request]:
+                    return _recorded(entry.data)
+                if looked == _LOOKED_AT:
+                    break
+    except TapeNotFound:
+        # A scope in which nothing was written yet has no tape.
+        return None
+    return None
+
+
+def forgotten_note(memory: LongTermMemory, request: int, erased: Erased) -> TapeEntry:
+    """Return the event that says that a request was carried out."""
+    data = {
+        "facts": list(erased.facts),
+        "messages": erased.messages,
+        "entries": erased.places,
+        "request": [memory.tape.name, request],
+    }
+    return event(FORGOTTEN, data)
+
+
+async def _shown(tape: TapeService, request: int) -> tuple[TapeEntry | None, set[str]]:
+    """Return what was last shown for a request, and who has been shown something for another since."""
+    newer: set[str] = set()
+    looked = 0
+    async with aclosing(tape.read_back()) as entries:
+        async for entry in entries:
+            looked += 1
+            if entry.name == ASKED and entry.kind == "event":
+                if entry.data.get("request") == request:
+                    return entry, newer
+                newer |= _askers(entry)
+            if looked == _LOOKED_AT or entry.id <= request:
+                break
+    return None, newer
+
+
+def _asked(request: TapeEntry, shown: TapeEntry) -> Asked:
+    data = shown.data
+    facts = frozenset(_numbers(data.get("facts")))
+    return Asked(request, frozenset(_askers(shown)), facts, _number(data.get("messages")))
+
+
+def _askers(shown: TapeEntry) -> set[str]:
+    listed = shown.data.get("askers")
+    return {one for one in listed if isinstance(one, str)} if isinstance(listed, list) else set()
+
+
+def _recorded(data: dict[str, Any]) -> Erased:
+    numbers = tuple(_numbers(data.get("facts")))
+    return Erased(numbers, _number(data.get("messages")), _number(data.get("entries")))
+
+
+def _numbers(value: object) -> list[int]:
+    return [one for one in value if type(one) is int] if isinstance(value, list) else []
+
+
+def _number(value: object) -> int:
+    return value if type(value) is int else 0

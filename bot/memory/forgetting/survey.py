@@ -1,0 +1,303 @@
+"""Looks through all tapes that a person's memory rests on for what they want forgotten.
+
+Tapes are read from end to end, a piece at a time, and looked at in a thread: nobody else waits, and of
+a tape no more is in memory than a piece and what is to go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from functools import partial
+
+import anyio.to_thread
+
+from bot.errors import TapeNotFound
+from bot.memory.facts.fact import Fact
+from bot.memory.fold import SCOPE
+from bot.memory.forgetting.finding import Finding, Rights
+from bot.memory.forgetting.plan import Plan, Source, Survivors
+from bot.memory.forgetting.wanted import Wanted
+from bot.memory.forgetting.wording import folded, joined
+from bot.memory.longterm import LongTermMemory
+from bot.memory.scopes import PERSON, WORKSPACE, is_scope
+from bot.memory.window import TURN_END
+from bot.tape.entries import TapeEntry
+from bot.tape.store import TapeStore
+
+_PIECE = 500
+_ROUNDS = 8
+_LOOKED_AT = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What was found.
+
+    Attributes:
+        plan: What stands in the place of what.
+        sources: The tapes, each as far as it was read.
+        facts: Facts of the home scope that would go, by number.
+        shown: The first messages that would go.
+        said: How many there are.
+        repeated: How many other entries hold all the words asked for.
+        refused: How many facts and messages are somebody else's.
+        blobs: Files that came with the messages.
+        lines: What people said and what was believed, as it was written.
+    """
+
+    plan: Plan
+    sources: tuple[Source, ...]
+    facts: tuple[Fact, ...] = ()
+    shown: tuple[TapeEntry, ...] = ()
+    said: int = 0
+    repeated: int = 0
+    refused: int = 0
+    blobs: frozenset[str] = frozenset()
+    lines: frozenset[str] = frozenset()
+
+    @property
+    def empty(self) -> bool:
+        """True where nothing was found but the request."""
+        believed = any(fact.text for fact in self.plan.facts.values())
+        return not (believed or self.said or self.repeated)
+
+
+@dataclass(slots=True)
+class Surveyor:
+    """Looks for what a person wants forgotten.
+
+    Attributes:
+        memory: Of the session in which they ask.
+        rights: Theirs.
+        owner: They own the bot: what everybody reads goes, too.
+    """
+
+    memory: LongTermMemory
+    rights: Rights
+    owner: bool = False
+    _copied: dict[str, tuple[str, int]] = field(default_factory=dict)
+
+    @property
+    def store(self) -> TapeStore:
+        """Where the tapes are."""
+        return self.memory.tape.store
+
+    async def survey(
+        self, wanted: Wanted, asked: TapeEntry | None = None, asking: Iterable[str] = ()
+    ) -> Survey:
+        """Find what would go; nothing is changed.
+
+        Args:
+            wanted: What is asked for.
+            asked: The entry of the session's tape that asks for it, a command or a tool's call.
+            asking: Platform ids of the messages that led to it.
+
+        Raises:
+            TapeError: A tape cannot be read.
+        """
+        home = self.memory.home
+        await home.open()
+        finding = Finding(wanted, self.rights, home.name, asking=set(asking))
+        if asked is not None:
+            self._note_request(finding, asked)
+        scopes = await self._scopes()
+        for scope, facts in scopes.items():
+            finding.choose(scope, facts)
+        self._choose_shared(finding, scopes)
+        sources = await self._sources(scopes[home.name])
+        await self._find(finding, sources)
+        if any(scope == WORKSPACE for scope, _ in finding.facts):
+            names = {one.name for one in sources}
+            others = [one for one in await self.store.list_tapes() if one not in names]
+            sources += [Source(one, own=False) for one in others]
+        return await self._plan(finding, sources, scopes)
+
+    def _note_request(self, finding: Finding, asked: TapeEntry) -> None:
+        tape = self.memory.tape.name
+        finding.asked = (tape, asked.id)
+        if isinstance(inbound := asked.meta.get("inbound"), str):
+            finding.asking.add(inbound)
+        if isinstance(turn := asked.meta.get("turn"), str):
+            finding.asked_in = turn
+            finding.turns.setdefault(tape, set()).add(turn)
+        finding.inbound.setdefault(tape, set()).update(finding.asking)
+
+    async def _scopes(self) -> dict[str, Mapping[int, Fact]]:
+        home = self.memory.home
+        found: dict[str, Mapping[int, Fact]] = {home.name: dict(home.fold.facts)}
+        own = self.memory.fold.facts
+        if own.facts:
+            found.setdefault(self.memory.tape.name, dict(own.facts))
+        if self.owner:
+            await self.memory.workspace.open()
+            found[WORKSPACE] = dict(self.memory.workspace.fold.facts)
+        return found
+
+    def _choose_shared(self, finding: Finding, scopes: dict[str, Mapping[int, Fact]]) -> None:
+        """Choose the copies of chosen facts that everybody reads."""
+        texts = {joined(folded(one.text)) for one in finding.facts.values() if one.text}
+        for fact in scopes.get(WORKSPACE, {}).values():
+            if fact.text and joined(folded(fact.text)) in texts:
+                finding.take_fact(WORKSPACE, fact)
+
+    async def _sources(self, facts: Mapping[int, Fact]) -> list[Source]:
+        """Return the tapes, the one with the facts first: it says what they rested on."""
+        home, session = self.memory.home.name, self.memory.tape.name
+        names = [home, session]
+        names += [one.tape for fact in facts.values() for one in fact.evidence]
+        if self.owner:
+            names.append(WORKSPACE)
+        known = await self.store.list_tapes()
+        if home.startswith(PERSON):
+            channel = home.split(":")[1]
+            others = [one for one in known if one.startswith(f"{channel}:") and not is_scope(one)]
+            names += [one for one in others if await self._home_on(one) == home]
+        wanted = set(names) & set(known)
+        await self._follow_forks(known, wanted)
+        ordered = [one for one in dict.fromkeys(names) if one in wanted]
+        ordered += sorted(wanted.difference(ordered))
+        return [Source(one, self._origins(one)) for one in ordered]
+
+    async def _follow_forks(self, known: list[str], wanted: set[str]) -> None:
+        """Add the forks of the tapes, and theirs."""
+        for tape in known:
+            try:
+                anchors = await self.store.list_anchors(tape)
+            except TapeNotFound:
+                continue
+            for anchor in anchors:
+                source = anchor.state.get("source")
+                if anchor.parent is not None and isinstance(source, list) and len(source) == 2:
+                    last = source[1] if type(source[1]) is int else anchor.at
+                    self._copied[tape] = (anchor.parent, last)
+        grown = True
+        while grown:
+            more = {one for one, (parent, _) in self._copied.items() if parent in wanted}
+            grown = not more <= wanted
+            wanted |= more
+
+    def _origins(self, tape: str) -> tuple[tuple[str, int], ...]:
+        found: list[tuple[str, int]] = []
+        while tape in self._copied and len(found) < _ROUNDS:
+            parent, last = self._copied[tape]
+            found.append((parent, min([last, *(one for _, one in found)])))
+            tape = parent
+        return tuple(found)
+
+    async def _home_on(self, tape: str) -> str | None:
+        """Return the scope that a session's facts belong to, as its newest entries say."""
+        looked = 0
+        try:
+            async with aclosing(self.store.read_back(tape)) as entries:
+                async for entry in entries:
+                    pointers = entry.data.get("pointers") if entry.name == TURN_END else None
+                    told = pointers if isinstance(pointers, dict) else None
+                    if entry.name == SCOPE:
+                        told = entry.data
+                    if told is not None:
+                        return str(told.get("home") or "")
+                    looked += 1
+                    if looked == _LOOKED_AT:
+                        break
+        except TapeNotFound:
+            pass
+        return None
+
+    async def _find(self, finding: Finding, sources: list[Source]) -> None:
+        for _ in range(_ROUNDS):
+            finding.grown = False
+            names = {one.name for one in sources}
+            for source in sources:
+
+                def look(entry: TapeEntry, source: Source = source) -> None:
+                    finding.see(source.name, entry, source.origins_of(entry.id))
+
+                await each(self.store, source.name, look)
+            if not finding.grown:
+                return
+            known = set(await self.store.list_tapes())
+            new = {tape for tape, _ in finding.evidence if tape in known} - names
+            sources += [Source(one, self._origins(one)) for one in sorted(new)]
+
+    async def _plan(
+        self, finding: Finding, sources: list[Source], scopes: dict[str, Mapping[int, Fact]]
+    ) -> Survey:
+        survivors = Survivors(finding, finding.wording.copy())
+        for source in sources:
+            await each(self.store, source.name, partial(survivors.see, source))
+        kept: list[str] = []
+        for scope, facts in scopes.items():
+            kept += survivors.keep(scope, facts.values())
+        for scope, facts in scopes.items():
+            survivors.ended(scope, facts.values())
+        plan = Plan(
+            facts=dict(finding.facts),
+            messages=frozenset(finding.messages),
+            turns={tape: frozenset(turns) for tape, turns in finding.turns.items()},
+            wording=survivors.wording,
+            wanted=finding.wanted if self.rights.everything else Wanted(),
+            kept=tuple(kept),
+            request=finding.asked if finding.asked[1] else None,
+        )
+        home = self.memory.home.name
+        return Survey(
+            plan,
+            tuple(sources),
+            facts=tuple(
+                fact
+                for (scope, _), fact in sorted(finding.facts.items())
+                if scope == home and fact.text
+            ),
+            shown=tuple(finding.shown.values()),
+            said=finding.said,
+            repeated=len(finding.repeated) if self.rights.everything else 0,
+            refused=len(finding.refused),
+            blobs=frozenset(finding.blobs),
+            lines=frozenset(finding.lines),
+        )
+
+
+async def each(
+    store: TapeStore,
+    tape: str,
+    look: Callable[[TapeEntry], object],
+    first: int = 1,
+    through: int | None = None,
+) -> int:
+    """Look at each entry of a tape in a thread, oldest first; return the id of the last.
+
+    Args:
+        store: Where it is.
+        tape: Its name; one that is not there has no entries.
+        look: Called with each entry.
+        first: The id to begin with.
+        through: The id to end with; by default the newest.
+    """
+    done = first - 1
+    async with aclosing(pieces(store, tape, first, through)) as found:
+        async for piece in found:
+            await anyio.to_thread.run_sync(_look, look, piece)
+            done = piece[-1].id if piece else done
+    return done
+
+
+async def pieces(
+    store: TapeStore, tape: str, first: int = 1, through: int | None = None
+) -> AsyncGenerator[list[TapeEntry], None]:
+    """Yield a tape's entries, oldest first, a piece at a time."""
+    try:
+        last = await store.version(tape) if through is None else through
+        while first <= last:
+            piece = await store.read(tape, first, min(last, first + _PIECE - 1))
+            if piece:
+                yield piece
+            first += _PIECE
+    except TapeNotFound:
+        return
+
+
+def _look(look: Callable[[TapeEntry], object], piece: list[TapeEntry]) -> None:
+    for entry in piece:
+        look(entry)

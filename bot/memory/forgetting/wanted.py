@@ -1,0 +1,92 @@
+"""What a person wants forgotten, as they ask for it. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from bot.memory.forgetting.wording import (
+    Wording,
+    folded,
+    is_unspaced,
+    joined,
+    readings,
+    telling,
+    tokens,
+)
+
+_NUMBERS = re.compile(r"#?\d{1,9}(?:[\s,]+#?\d{1,9})*,?")
+_PHRASE = re.compile(r"\"([^\"]+)\"|“([^”]+)”|„([^“”]+)[“”]|«([^»]+)»|「([^」]+)」|『([^』]+)』")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be forgotten: facts by their numbers, or all that holds all of some words.
+
+    Attributes:
+        facts: Numbers.
+        words: Folded words, and runs of scripts without spaces.
+        phrases: Words that stand together, as ``joined`` gives them.
+    """
+
+    facts: frozenset[int] = frozenset()
+    words: tuple[str, ...] = ()
+    phrases: tuple[str, ...] = ()
+
+    @property
+    def by_words(self) -> bool:
+        """True where it goes by words."""
+        return bool(self.words or self.phrases)
+
+    def is_in(self, texts: Iterable[str]) -> bool:
+        """Say whether texts, taken together, hold all the words and phrases."""
+        if not self.by_words:
+            return False
+        return any(self._in(plain) for plain in readings("\n".join(texts)))
+
+    def wording(self) -> Wording:
+        """Return each of the words and phrases by itself."""
+        found = Wording(
+            {one for one in self.words if not is_unspaced(one)}, passages=set(self.phrases)
+        )
+        found.passages |= {one for one in self.words if is_unspaced(one)}
+        return found
+
+    def _in(self, plain: str) -> bool:
+        # Nearly all texts end here: what they do not hold at all they do not hold as words.
+        if not all(word in plain for word in self.words):
+            return False
+        whole = joined(plain)
+        if not all(_stands(phrase, whole) for phrase in self.phrases):
+            return False
+        said = set(tokens(plain))
+        return all(_says(word, said, whole) for word in self.words)
+
+
+def wanted(text: str) -> Wanted | None:
+    """Return what a request asks for; None where it says nothing that could be looked for."""
+    asked = text.strip()
+    if _NUMBERS.fullmatch(asked):
+        return Wanted(frozenset(int(one) for one in re.findall(r"\d+", asked)))
+    phrases = [
+        joined(folded(next(part for part in match.groups() if part is not None)))
+        for match in _PHRASE.finditer(asked)
+    ]
+    phrases = [one for one in phrases if one.strip()]
+    rest = tokens(folded(_PHRASE.sub(" ", asked)))
+    words = [] if phrases and not telling(rest) else telling(rest)
+    if not words and not phrases:
+        return None
+    return Wanted(words=tuple(words), phrases=tuple(dict.fromkeys(phrases)))
+
+
+def _stands(phrase: str, whole: str) -> bool:
+    # In a script without spaces nothing shows where words end.
+    return phrase in whole or (is_unspaced(phrase.strip()) and phrase.strip() in whole)
+
+
+def _says(word: str, said: set[str], whole: str) -> bool:
+    if is_unspaced(word):
+        return word in whole
+    return word in said or Wording({word}).is_in(whole)

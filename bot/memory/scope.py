@@ -1,0 +1,252 @@
+"""One scope's facts: read from its tape, and changed only through the write gate.
+
+A scope is a tape: a group's own, a person's, or the one that everybody reads. Several sessions may change
+a person's; a change is a compare-and-set on the tape, so that each decision is made on what is believed
+at that moment. What a kill left half done is asked for again under the same key, and is done once.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from typing import Any, Literal, TypeVar
+
+import anyio
+import anyio.to_thread
+
+from bot.clock import Clock
+from bot.errors import TapeNotFound, VersionConflict
+from bot.memory.facts.fact import Fact
+from bot.memory.facts.fold import FACTS, PAUSED, FactFold, batch_entry, folded, pause_entry
+from bot.memory.facts.proposals import Batch, Outcome
+from bot.memory.facts.recorded import outcome_from
+from bot.memory.facts.undoing import changes_something, inverse, undone_by
+from bot.memory.gate.deciding import Deciding
+from bot.memory.gate.policy import Radius
+from bot.tape.entries import TapeEntry
+from bot.tape.service import TapeService
+
+logger = logging.getLogger(__name__)
+
+Kind = Literal["session", "person", "workspace"]
+
+_RADIUS: dict[Kind, Radius] = {"session": "minimal", "person": "minimal", "workspace": "severe"}
+_ATTEMPTS = 5
+_MANY = 50
+
+T = TypeVar("T")
+_CHUNK = 2_000
+
+
+class ScopeMemory:
+    """The facts of one scope.
+
+    Args:
+        tape: The scope's.
+        kind: What a fact there may do harm to.
+        clock: Dates decisions.
+        fold: Shared with whoever folds this tape already; by default it keeps its own.
+    """
+
+    def __init__(
+        self, tape: TapeService, kind: Kind, clock: Clock, fold: FactFold | None = None
+    ) -> None:
+        self.tape = tape
+        self.kind = kind
+        self._clock = clock
+        self._shared = fold is not None
+        self._fold = fold if fold is not None else FactFold()
+        self._opening = anyio.Lock()
+        self._opened = self._shared
+        if not self._shared:
+            tape.observe(self._fold.apply)
+
+    @property
+    def name(self) -> str:
+        """The scope's tape."""
+        return self.tape.name
+
+    @property
+    def fold(self) -> FactFold:
+        """Its facts, as far as they were read."""
+        return self._fold
+
+    def active(self) -> list[Fact]:
+        """Return what is believed."""
+        return self._fold.active()
+
+    async def open(self) -> None:
+        """Read what is new on the tape; a scope in which nothing was written yet has none."""
+        async with self._opening:
+            if self._shared:
+                return
+            try:
+                if not self._opened:
+                    for entry in await last_facts(self.tape):
+                        self._fold.apply(entry)
+                    self._opened = True
+                await self._catch_up()
+            except TapeNotFound:
+                self._opened = False
+
+    async def reload(self) -> None:
+        """Fold the tape anew: entries in it were changed by an erasure."""
+        async with self._opening:
+            if self._shared:
+                return
+            fresh = folded(await last_facts(self.tape))
+            fresh.version = self._fold.version
+            for slot in FactFold.__slots__:
+                setattr(self._fold, slot, getattr(fresh, slot))
+
+    async def apply(self, batch: Batch, *, dry: bool = False) -> Outcome:
+        """Decide on a batch, and record what was decided as one entry.
+
+        Args:
+            batch: What is proposed.
+            dry: Only decide.
+
+        Returns:
+            The decisions; those of an earlier time where the key is known.
+
+        Raises:
+            MemoryRefused: It would end too much at once; nothing was changed.
+            TapeWriteError: The storage refused; nothing was changed.
+        """
+        prepared: Outcome | None = None
+
+        def compose(version: int) -> tuple[list[TapeEntry], Outcome]:
+            if (done := self._fold.keys.get(batch.key)) is not None:
+                return [], Outcome(entry=done, repeated=True)
+            if prepared is not None and prepared.entry == version + 1:
+                outcome = prepared
+            else:
+                outcome = self._deciding(batch, version + 1).outcome()
+            if not outcome.decided and not batch.clears and batch.undoes is None:
+                return [], outcome
+            more: dict[str, Any] = {"asker": batch.asker} if batch.asker else {}
+            more |= {"undoes": batch.undoes} if batch.undoes is not None else {}
+            more |= {"clears": True} if batch.clears else {}
+            made = batch_entry(self._fold, outcome, key=batch.key, author=batch.author, **more)
+            return [] if dry else [made], outcome
+
+        await self._ready()
+        if len(self._fold.facts) > _MANY and batch.key not in self._fold.keys:
+            # Many comparisons: they must not hold up everybody. It holds if nothing comes in between.
+            deciding = self._deciding(batch, self._fold.version + 1)
+            prepared = await anyio.to_thread.run_sync(deciding.outcome)
+        outcome = await self._write(compose)
+        if outcome.repeated and (recorded := await self.batch(outcome.entry)) is not None:
+            return outcome_from(recorded)
+        return outcome
+
+    def _deciding(self, batch: Batch, entry: int) -> Deciding:
+        return Deciding(
+            self._fold, batch, now=self._clock.now(), entry=entry, radius=_RADIUS[self.kind]
+        )
+
+    async def pause(self, *, paused: bool) -> bool:
+        """Stop or resume learning; False where it was so already."""
+
+        def compose(_: int) -> tuple[list[TapeEntry], bool]:
+            if self._fold.paused == paused:
+                return [], False
+            return [pause_entry(self._fold, paused=paused)], True
+
+        return await self._write(compose)
+
+    async def undo_batch(self) -> Batch | None:
+        """Return a batch that takes the newest change back; None where there is none.
+
+        Repeated, it goes further back.
+        """
+        await self.open()
+        taken: set[int] = set()
+        async for entry in self._batches_back():
+            if (undone := undone_by(entry)) is not None:
+                taken.add(undone)
+            elif entry.id not in taken and changes_something(entry):
+                proposals = inverse(entry)
+                return Batch(f"undo:{entry.id}", "undo", proposals, undoes=entry.id)
+        return None
+
+    async def batch(self, entry: int) -> TapeEntry | None:
+        """Return the entry that records a batch; None where there is none."""
+        found = await self.tape.read_entries(entry, entry) if entry else []
+        return found[0] if found and found[0].name == FACTS else None
+
+    async def _batches_back(self) -> AsyncGenerator[TapeEntry, None]:
+        at = self._fold.last
+        while at:
+            found = await self.tape.read_entries(at, at)
+            if not found:
+                return
+            yield found[0]
+            before = found[0].data.get("previous")
+            at = before if type(before) is int and before < at else 0
+
+    async def _ready(self) -> None:
+        if not self._shared:
+            await self.tape.ensure_bootstrap_anchor()
+        await self.open()
+
+    async def _write(self, compose: Callable[[int], tuple[list[TapeEntry], T]]) -> T:
+        await self._ready()
+        for attempt in range(_ATTEMPTS):
+            result: list[T] = []
+
+            def entries(version: int, result: list[T] = result) -> list[TapeEntry]:
+                if version != self._fold.version:
+                    expected = self._fold.version
+                    raise VersionConflict(self.name, expected=expected, actual=version)
+                made, outcome = compose(version)
+                result.append(outcome)
+                return made
+
+            try:
+                await self.tape.append_composed(entries)
+            except VersionConflict:
+                if attempt == _ATTEMPTS - 1 or self._shared:
+                    raise
+                await self.open()
+            else:
+                return result[-1]
+        raise AssertionError
+
+    async def _catch_up(self) -> None:
+        """Take in what another process wrote."""
+        last = await self.tape.version()
+        first = self._fold.version + 1
+        while first <= last:
+            for entry in await self.tape.read_entries(first, min(last, first + _CHUNK - 1)):
+                if entry.id > self._fold.version:
+                    self._fold.apply(entry)
+            first += _CHUNK
+
+
+async def last_facts(tape: TapeService, last: int | None = None) -> list[TapeEntry]:
+    """Return the entries that a fold of facts needs, oldest first: from the last whole state on.
+
+    Args:
+        tape: The scope's.
+        last: Id of the newest, 0 where there is none; by default it is looked for.
+    """
+    found: list[TapeEntry] = []
+    if last is None:
+        async with aclosing(tape.read_back()) as entries:
+            async for entry in entries:
+                if entry.kind == "event" and entry.name in (FACTS, PAUSED):
+                    found.append(entry)
+                    break
+    elif last:
+        found = [one for one in await tape.read_entries(last, last) if one.name in (FACTS, PAUSED)]
+    while found and "state" not in found[-1].data:
+        before = found[-1].data.get("previous")
+        if type(before) is not int or not 0 < before < found[-1].id:
+            break
+        older = await tape.read_entries(before, before)
+        if not older:  # A reset dropped it.
+            break
+        found += older
+    return found[::-1]

@@ -1,0 +1,68 @@
+"""``memory.forget``: finds what the user wants forgotten, and asks; it erases nothing itself."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.errors import MemoryRefused
+from bot.memory.forgetting.finding import Rights, sender_id
+from bot.memory.forgetting.requests import asked_note
+from bot.memory.forgetting.survey import Surveyor
+from bot.memory.forgetting.telling import confirming, question
+from bot.memory.forgetting.wanted import wanted
+from bot.memory.transcript import is_owner
+from bot.memory.window import inbound_ids
+from bot.tape.entries import TapeEntry
+from bot.tools.registry import Tool, ToolContext, ToolOutcome
+
+_NOTHING = "Nothing that may be erased holds all of these words; fewer words may find it."
+
+
+class ForgetArguments(BaseModel):
+    """Arguments of ``memory.forget``."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    what: str = Field(
+        min_length=1,
+        max_length=500,
+        description="A few telling words that all of it holds, in the user's own words.",
+    )
+
+
+async def _forget(arguments: ForgetArguments, context: ToolContext) -> ToolOutcome:
+    asked = wanted(arguments.what)
+    request = _call(context)
+    if asked is None or request is None:
+        raise MemoryRefused("name a few words that what is to be forgotten holds")
+    senders = {sender_id(one) for one in context.asking}
+    # What several people ask at once none of them asks alone.
+    sender = next(iter(senders)) if len(senders) == 1 else ""
+    owner = bool(context.asking) and all(map(is_owner, context.asking))
+    surveyor = Surveyor(context.memory, Rights(context.may_clear, sender), owner=owner)
+    survey = await surveyor.survey(asked, request, inbound_ids(context.asking))
+    if survey.empty:
+        return ToolOutcome(_NOTHING)
+    told = question(survey, context.zone.timezone)
+    return ToolOutcome(
+        f"{told}\n\n{confirming(request.id)}",
+        notes=[asked_note(survey, request.id, senders)],
+    )
+
+
+def _call(context: ToolContext) -> TapeEntry | None:
+    """Return the entry that holds the call."""
+    call = context.call.removeprefix(f"{context.tape.name}:{context.turn}:")
+    for entry in reversed(context.memory.fold.window.entries):
+        if any(str(one.get("id")) == call for one in entry.calls):
+            return entry
+    return None
+
+
+FORGET = Tool(
+    "memory.forget",
+    "When the user wants something forgotten or erased: finds it and asks them. Pass on the answer as it "
+    "is; only the user can confirm it.",
+    ForgetArguments,
+    _forget,
+)

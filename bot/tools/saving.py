@@ -1,0 +1,188 @@
+"""``memory.save``: a new text of long-term memory as changes of facts, with what they rest on.
+
+Rule 1: a line rests on the person's own words in the turn that saves it, or earlier in view; where a line
+    takes nothing from them it rests on the assistant's, which is too little.
+Rule 2: where other people's text is in view (quoted, a file, a tool's result), a line that it carries
+    and no person's words do waits for a person.
+Rule 3: a daily note is in the prompt as well: what would not be believed is not noted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from bot.errors import MemoryRefused
+from bot.memory.attachments import attachments
+from bot.memory.facts.citing import cite, is_own
+from bot.memory.facts.fact import Evidence, Fact
+from bot.memory.facts.proposals import Batch, Decided, Operation, Outcome, Proposal
+from bot.memory.facts.rendering import difference
+from bot.memory.gate.claims import best_support, overlap, unsupported
+from bot.memory.gate.ending import not_ended
+from bot.memory.gate.orders import gives_orders
+from bot.memory.gate.secrets import looks_secret
+from bot.memory.guards import check_rewrite, lines_of
+from bot.memory.transcript import is_owner, said_at, speaker
+from bot.tape.entries import TapeEntry
+from bot.tools.registry import ToolContext
+
+_LOOKED_AT = 60
+_CARRIED = 0.5
+_OWN_TOOLS = frozenset(
+    ("memory_save", "memory_daily", "memory_show", "memory_clear", "memory_forget", "skill_read")
+)
+
+
+def saving(content: str, removed: Sequence[str], context: ToolContext) -> Batch:
+    """Return the batch that brings the facts to a new text.
+
+    Args:
+        content: The whole new long-term memory.
+        removed: Lines that are dropped on purpose.
+        context: Of the call.
+
+    Raises:
+        MemoryRefused: It would drop what it does not name.
+    """
+    seen = context.seen.long_term
+    check_rewrite(seen, content, removed, strict=True)
+    facts = context.memory.facts()
+    change = difference(facts, seen, content)
+    if not context.may_clear and (change.removed or change.replaced):
+        raise MemoryRefused(
+            "in a group only an owner may take lines away or change them: keep them as they are"
+        )
+    proposals = [
+        *(_proposed("supersede", line, context, number) for line, number in change.replaced),
+        *(_proposed("add", line, context) for line in change.added),
+        *(_ended(number, facts, context) for number in change.removed),
+    ]
+    return Batch(f"call:{context.call}", "assistant", tuple(proposals))
+
+
+def noted(note: str, context: ToolContext) -> str:
+    """Return a daily note, in a group with who said it, by the rules for lines of memory.
+
+    Raises:
+        MemoryRefused: A line of it does not hold; nothing is noted.
+    """
+    lines = []
+    for written in note.splitlines():
+        for line in lines_of(written):
+            proposal = _proposed("add", line, context)
+            why = proposal.suspect or proposal.why
+            if not why and (what := looks_secret(line)) is not None:
+                why = f"it looks like {what}"
+            if why:
+                raise MemoryRefused(
+                    f"{line[:120]!r} is not noted ({why}): note only what the user said themselves"
+                )
+            written = written.replace(line, proposal.text)  # noqa: PLW2901 - bullets stay
+        lines.append(written)
+    return "\n".join(lines)
+
+
+def told(outcome: Outcome, version: int) -> str:
+    """Return what the model is told of its save."""
+    saved = outcome.of("approved")
+    parts = []
+    if saved:
+        parts.append(f"Saved to long-term memory (version {version}).")
+    parts += [_unsaved(one) for one in outcome.decided if one.verdict != "approved"]
+    return " ".join(parts) or "Long-term memory already says exactly this."
+
+
+def _unsaved(decided: Decided) -> str:
+    line = decided.proposal.text[:120]
+    if decided.verdict == "known":
+        return f"Known already: {line!r}."
+    if decided.verdict == "pending":
+        return (
+            f"Set aside until the user decides with /memory pending ({decided.reason}): {line!r}."
+        )
+    return f"Not saved ({decided.reason}): {line!r}."
+
+
+def _proposed(op: Operation, line: str, context: ToolContext, fact: int | None = None) -> Proposal:
+    evidence, why = _evidence(line, context)
+    foreign = [one for text, one in _foreign(context) if overlap(line, text) >= _CARRIED]
+    suspect = ""
+    if not evidence and foreign:
+        evidence = (foreign[-1],)
+        suspect = "it is from quoted or fetched text, and no words of a person say it"
+    elif gives_orders(line) and not all(_may_order(one) for one in context.asking):
+        evidence = evidence or tuple(cite(context.tape.name, one) for one in context.asking)
+        suspect = "it tells the assistant what to do, and an owner did not say it"
+    if suspect:
+        return Proposal(op, line, fact, evidence=evidence, suspect=suspect)
+    return Proposal(op, _attributed(line, evidence), fact, evidence=evidence, why=why)
+
+
+def _may_order(entry: TapeEntry) -> bool:
+    return entry.meta.get("private", True) is not False or is_owner(entry)
+
+
+def _attributed(line: str, evidence: Sequence[Evidence]) -> str:
+    """Return a line of a group with who said it: "I" is whoever speaks."""
+    who = evidence[0].who if evidence and evidence[0].origin == "member" else ""
+    return line if not who or who in line else f"{who}: {line}"
+
+
+def _evidence(line: str, context: ToolContext) -> tuple[tuple[Evidence, ...], str]:
+    """Return what a line rests on; with why it does not where nothing carries it."""
+    own = [one for one in _own(context) if one.payload.get("content")]
+    for entry in own:
+        when = said_at(entry)
+        sentence = best_support(
+            line,
+            str(entry.payload["content"]),
+            when=when.date() if when is not None else None,
+            names=(speaker(entry),),
+        )
+        if sentence is not None:
+            return (cite(context.tape.name, entry, sentence),), ""
+    asking = [one for one in context.asking if is_own(one)]
+    if not asking or _foreign(context):
+        return (), "no words of the user carry it"
+    # In other words, or in another language: names, numbers and dates must be there all the same.
+    said = " ".join(str(one.payload.get("content", "")) for one in asking)
+    when = said_at(asking[-1])
+    names = tuple(speaker(one) for one in asking)
+    why = unsupported(line, said, when=when.date() if when is not None else None, names=names)
+    if why is not None:
+        return (), why
+    return tuple(cite(context.tape.name, one) for one in asking), ""
+
+
+def _own(context: ToolContext) -> list[TapeEntry]:
+    """Return people's own messages, newest first, those that the turn answers before all others."""
+    earlier = context.memory.fold.window.spoken()[-_LOOKED_AT:]
+    found = [*reversed(context.asking), *reversed(earlier)]
+    return list({one.id: one for one in found if one.kind == "message" and is_own(one)}.values())
+
+
+def _foreign(context: ToolContext) -> list[tuple[str, Evidence]]:
+    """Return the texts in view that are no person's own, each as evidence."""
+    found = []
+    for entry in context.memory.fold.window.spoken()[-_LOOKED_AT:]:
+        cited = cite(context.tape.name, entry)
+        if entry.kind == "tool_result" and entry.payload.get("name") not in _OWN_TOOLS:
+            found.append((str(entry.payload.get("content", "")), cited))
+        quote = entry.meta.get("quote")
+        texts = [quote] if isinstance(quote, str) else []
+        for text in (*texts, *(one.quotable for one in attachments(entry.meta) if one.quotable)):
+            cited = cite(context.tape.name, entry, text)
+            found.append((text, replace(cited, origin="quoted", who="quoted text")))
+    return found
+
+
+def _ended(number: int, facts: Sequence[Fact], context: ToolContext) -> Proposal:
+    """Return the end of a fact: who is answered must have said that it has ended."""
+    fact = next(one for one in facts if one.id == number)
+    why: str | None = "the user said nothing of it"
+    for entry in filter(is_own, context.asking):
+        why = not_ended(fact.text, str(entry.payload.get("content", "")))
+        if why is None:
+            return Proposal("retire", fact=number, evidence=(cite(context.tape.name, entry),))
+    return Proposal("retire", fact=number, why=why or "")

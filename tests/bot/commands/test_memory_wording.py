@@ -1,0 +1,90 @@
+"""Facts in words."""
+
+from __future__ import annotations
+
+from datetime import UTC, date
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from bot.commands.memory.numbers import Number, number_in, numbers_in
+from bot.commands.memory.wording import age, short, signals, sure
+
+TODAY = date(2026, 2, 10)
+
+
+@pytest.mark.parametrize(
+    ("stamp", "shown"),
+    [
+        ("2026-02-10T09:00:00+00:00", "today"),
+        ("2026-03-01T09:00:00+00:00", "today"),
+        ("2026-02-09T23:00:00+00:00", "1 day"),
+        ("2026-02-07T10:00:00+00:00", "3 days"),
+        ("2026-01-28T10:00:00+00:00", "13 days"),
+        ("2026-01-27T10:00:00+00:00", "2 weeks"),
+        ("2026-01-06T10:00:00+00:00", "5 weeks"),
+        ("2025-12-09T10:00:00+00:00", "2 months"),
+        ("2025-02-10T10:00:00+00:00", "12 months"),
+        ("2024-02-10T10:00:00+00:00", "2 years"),
+        ("2016-02-10T10:00:00+00:00", "10 years"),
+        ("", ""),
+        ("yesterday", ""),
+    ],
+)
+def test_an_age_is_short(stamp, shown):
+    assert age(stamp, TODAY, UTC) == shown
+
+
+def test_days_begin_where_the_user_lives():
+    late = "2026-02-09T23:00:00+00:00"
+    assert age(late, TODAY, ZoneInfo("Europe/Berlin")) == "today"
+    assert age(late, TODAY, UTC) == "1 day"
+
+
+@pytest.mark.parametrize(
+    ("confidence", "words"),
+    [(0.95, "certain (0.95)"), (0.8, "fairly certain (0.80)"), (0.5, "not certain (0.50)"),
+     (0.3, "doubtful (0.30)")],
+)  # fmt: skip
+def test_a_confidence_is_told_in_words_and_number(confidence, words):
+    assert sure(confidence) == words
+
+
+def test_what_the_gate_went_by_is_told_in_words():
+    told = signals({"source_quality": 1.0, "conflict_level": "high", "blast_radius": "severe"})
+    assert "own words carry it (1.00)" in told
+    assert "contradicts another source (high)" in told
+    assert "everybody" in told
+    assert "nothing contradicts" in signals({"conflict_level": "none"})
+    assert signals({}) == signals({"source_quality": "much"}) == ""
+
+
+@pytest.mark.parametrize(
+    ("word", "number"),
+    [
+        ("3", Number(3)),
+        ("#3", Number(3)),
+        ("3.", Number(3)),
+        ("w3", Number(3, shared=True)),
+        ("W3", Number(3, shared=True)),
+        ("x3", None),
+        ("", None),
+        ("-3", None),
+        ("3 4", None),
+        ("٣", None),
+        ("9" * 5_000, None),
+    ],
+)
+def test_a_number_is_read_as_people_write_it(word, number):
+    assert number_in(word) == number
+
+
+def test_several_numbers_are_each_taken_once_and_nonsense_spoils_them():
+    assert numbers_in("3, 4 3") == [Number(3), Number(4)]
+    assert numbers_in("3 tea") is None
+    assert numbers_in("") == []
+
+
+def test_a_long_text_is_cut():
+    assert short("x" * 900) == f"{'x' * 300}…"
+    assert short("tea") == "tea"

@@ -1,0 +1,358 @@
+"""Whatever was said, learned, noted and listed: what is forgotten is nowhere, and all else is as it was."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+import anyio
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bot.agent.context import default_context
+from bot.memory.facts.citing import cite
+from bot.memory.facts.fact import Evidence, Fact
+from bot.memory.facts.fold import FACTS, FactFold, batch_entry, folded
+from bot.memory.facts.proposals import Decided, Outcome, Proposal
+from bot.memory.fold import SessionFold
+from bot.memory.forgetting.finding import Rights
+from bot.memory.forgetting.survey import Surveyor
+from bot.memory.forgetting.telling import Erased
+from bot.memory.forgetting.tombstones import is_erased
+from bot.memory.forgetting.wanted import Wanted, wanted
+from bot.memory.load import load_fold
+from bot.memory.longterm import LongTermMemory
+from bot.memory.scopes import Scopes, person_scope, scope_entry
+from bot.memory.snapshot import HISTORY
+from bot.memory.turns import COMMAND, REPLY
+from bot.memory.window import LOOP_STEP, TURN_END, TURN_START, WindowFold
+from bot.memory.zone import MemoryZone
+from bot.sessions.erasing import Eraser, no_traces, take_over
+from bot.tape.entries import (
+    MEMORY_CONSOLIDATED,
+    SESSION_NEW,
+    TapeEntry,
+    anchor,
+    event,
+    message,
+    system,
+    tool_call,
+    tool_result,
+)
+from bot.tape.service import TapeService
+from bot.tape.stores.memory import MemoryTapeStore
+from bot.testing.manual_clock import ManualClock
+
+MARKERS = ("zqxalpha", "Qvöbéta", "ЖщгаммаЫ", "wvu77delta", "鰐鱶", "ﬁxkappaﬁ")
+SESSION, HOME = "fake:1", person_scope("fake", "7")
+SENDER = {"id": "7", "name": "Ada", "role": "owner"}
+SETTINGS = settings(
+    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+)
+Texts = dict[tuple[str, int], TapeEntry]
+
+
+class Alive:
+    """A session whose state is in memory."""
+
+    busy = False
+
+    def __init__(self, tape: TapeService, fold: SessionFold) -> None:
+        self.tape = tape.name
+        self._read = tape
+        self._fold = fold
+
+    def let_go(self) -> None:
+        """Nothing runs."""
+
+    async def reload(self) -> None:
+        fresh = await load_fold(self._read, max_messages=50, max_tokens=20_000)
+        take_over(self._fold, fresh)
+
+
+class Life:
+    """A person's session and scope, written as the program writes them."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.store = MemoryTapeStore(clock=self.clock)
+        self.tape = TapeService(self.store, SESSION)
+        self.fold = SessionFold(WindowFold(50, 20_000))
+        self.tape.observe(self.fold.apply)
+        self.zone = MemoryZone(self.tape, fold=self.fold.zone, clock=self.clock)
+        self.scopes = Scopes(self.store, self.clock)
+        self.scopes.live[SESSION] = Alive(self.tape, self.fold)
+        self.facts = FactFold()
+        self.home = TapeService(self.store, HOME)
+        self.home.observe(self.facts.apply)
+        self.said: list[TapeEntry] = []
+        self.number = 0
+
+    async def open(self) -> None:
+        await self.tape.ensure_bootstrap_anchor()
+        await self.home.ensure_bootstrap_anchor()
+        await self.tape.append(scope_entry(HOME))
+        await self.zone.ensure()
+
+    async def say(self, word: str, *, echo: bool, tools: bool, quote: str = "") -> None:
+        self.number += 1
+        turn, inbound = f"turn-{self.number}", f"m{self.number}"
+        meta: dict[str, Any] = {"quote": f"> {quote} wrote so"} if quote else {}
+        said = message(
+            "user",
+            f"number{self.number} about {word}. Otherwise nothing.",
+            sender=SENDER,
+            inbound=inbound,
+            private=True,
+            **meta,
+        )
+        answer = f"I see: {word}!\nSecond line stays." if echo else "I see."
+        begin = {"turn": turn, "inbound": [inbound], "joined": []}
+        written = await self.tape.append_many([said, event(TURN_START, begin)])
+        self.said.append(written[0])
+        if tools:
+            call = {"id": f"c{self.number}", "name": "x", "arguments": json.dumps({"q": word})}
+            step = {"turn": turn, "step": 1, "status": "tool_calls", "extra": [f"seen {word}"]}
+            await self.tape.append_many(
+                [
+                    tool_call(f"looking for {word}", [call], turn=turn),
+                    event(LOOP_STEP, step),
+                    tool_result(f"c{self.number}", "x", f'{{"found": "{word}"}}', turn=turn),
+                ]
+            )
+        end = {"turn": turn, "status": "ok", "answered": True, "inbound": [inbound]}
+        await self.tape.append_composed(
+            lambda _: [
+                message("assistant", answer, turn=turn),
+                event(TURN_END, {**end, "pointers": self.fold.pointers()}),
+            ]
+        )
+
+    async def learn(self, word: str, of: TapeEntry, heir: bool) -> None:
+        evidence = (cite(SESSION, of),)
+        old = next(iter(reversed(self.facts.active())), None) if heir else None
+        made = Fact(self.facts.next_id, f"Fact{self.facts.next_id} says {word}", evidence=evidence)
+        closed = None
+        if old is not None:
+            made = Fact(made.id, made.text, evidence=evidence, supersedes=old.id)
+            closed = Fact(old.id, old.text, evidence=old.evidence, status="superseded")
+        proposal = Proposal("add", made.text, evidence=evidence)
+        outcome = Outcome((Decided(proposal, "approved", "ok", made, closed),))
+        key = f"key:{made.id}"
+        await self.home.append_composed(
+            lambda _: [batch_entry(self.facts, outcome, key=key, author="person")]
+        )
+
+    async def derive(self, kind: str, word: str) -> None:
+        line = f"the {word} is noted"
+        if kind == "daily":
+            await self.zone.append_daily(f"{line}\nand rain")
+        elif kind == "zone":
+            shown = "\n".join(f"- {one.text}" for one in self.facts.active())
+            await self.zone.edit(lambda now: now.with_long_term(f"{shown}\n- {line}"))
+        elif kind == "history":
+            await self.tape.append_composed(
+                lambda at: [
+                    event(HISTORY, {"entry": f"[2026-02-10] {line}. Other.", "range": [1, 2]}),
+                    anchor(MEMORY_CONSOLIDATED, {"through": at // 2, "history": at + 1}),
+                ]
+            )
+        elif kind == "prompt":
+            await self.tape.append(system(f"Contract.\n<memory>\n{line}\n</memory>", hash="h"))
+        elif kind == "command":
+            self.number += 1
+            sent = {"inbound": f"m{self.number}", "sender": SENDER, "private": True}
+            reply = {"text": f"found:\n{line}", "buttons": [["More", f"/memory {word}"]]}
+            end = {"turn": "c", "status": "command", "answered": True, "inbound": [sent["inbound"]]}
+            asked = {"name": "memory", "arguments": f"search {word}"}
+            await self.tape.append_many(
+                [event(COMMAND, asked, **sent), event(REPLY, reply), event(TURN_END, end)]
+            )
+        elif kind == "new":
+            state = {"summary": f"we spoke of {word}. And more.", "owner": "human"}
+            await self.tape.archive_composed(lambda _: [anchor(SESSION_NEW, state)])
+        else:
+            await self.tape.append(event("foreign", {word: [line, {"deep": word}], "n": 3}))
+
+    async def all(self) -> Texts:
+        return {
+            (tape, entry.id): entry
+            for tape in await self.store.list_tapes()
+            for entry in await self.store.read(tape)
+        }
+
+    async def memory(self) -> LongTermMemory:
+        """Return the memory of the session; what was noted before there were facts becomes such."""
+        memory = LongTermMemory(self.tape, self.fold, self.zone, self.scopes)
+        await memory.open()
+        return memory
+
+    async def forget(self, what: Wanted) -> Erased:
+        memory = await self.memory()
+        asked = event(COMMAND, {"name": "memory", "arguments": "forget x"}, inbound="ask")
+        request = await self.tape.append(asked)
+        surveyor = Surveyor(memory, Rights(everything=True, sender="7"), owner=True)
+        eraser = Eraser(surveyor, self.scopes, no_traces)
+        done = await eraser.erase(what, request, (frozenset(memory.home.fold.facts), 10_000))
+        assert isinstance(done, Erased)
+        return done
+
+
+words = st.sampled_from((*MARKERS, "nothing"))
+flags = st.booleans()
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("say"), words, flags, flags, st.sampled_from(("", *MARKERS))),
+        st.tuples(st.just("learn"), words, st.integers(0, 30), flags),
+        st.tuples(
+            st.sampled_from(("daily", "zone", "history", "prompt", "command", "new", "event")),
+            words,
+        ),
+    ),
+    min_size=3,
+    max_size=25,
+)
+
+
+async def lived(life: Life, told: list[Any]) -> None:
+    await life.open()
+    for kind, word, *more in told:
+        if kind == "say":
+            await life.say(word, echo=more[0], tools=more[1], quote=more[2])
+        elif kind == "learn":
+            if life.said:
+                await life.learn(word, life.said[more[0] % len(life.said)], more[1])
+        else:
+            await life.derive(kind, word)
+
+
+def everything(entries: Texts) -> str:
+    """Return all texts, as they stand and with JSON's escapes read."""
+    plain = json.dumps([asdict(one) for one in entries.values()], ensure_ascii=False)
+    return f"{plain}\n{json.dumps(plain)}\n{_unescaped(plain)}"
+
+
+def _unescaped(text: str) -> str:
+    found: list[str] = []
+
+    def gather(value: Any) -> None:
+        if isinstance(value, str):
+            found.append(value)
+        elif isinstance(value, dict):
+            for key, one in value.items():
+                found.append(key)
+                gather(one)
+        elif isinstance(value, list):
+            for one in value:
+                gather(one)
+        if isinstance(value, str) and value.startswith("{"):
+            try:
+                gather(json.loads(value))
+            except ValueError:
+                return
+
+    gather(json.loads(text))
+    return "\n".join(found)
+
+
+def own_words(entry: TapeEntry) -> str | None:
+    said = entry.kind == "message" and entry.payload.get("role") == "user"
+    return entry.payload["content"] if said and not is_erased(entry) else None
+
+
+async def check(told: list[Any], choice: int, by_words: bool) -> None:
+    life = Life()
+    await lived(life, told)
+    known = (await life.memory()).home.fold.facts
+    numbers = sorted(known)
+    if by_words or not numbers:
+        what = wanted(MARKERS[choice % len(MARKERS)])
+        marked = {MARKERS[choice % len(MARKERS)]}
+    else:
+        number = numbers[choice % len(numbers)]
+        what = Wanted(frozenset({number}))
+        marked = {one for one in MARKERS if one in known[number].text}
+    assert what is not None
+    before = await life.all()
+    frozen = folded(await life.store.read(HOME))
+    await life.forget(what)
+    after = await life.all()
+
+    # What people said is to the letter what it was, or gone.
+    for place, entry in before.items():
+        now = after[place]
+        assert (now.kind, now.meta.get("inbound"), now.meta.get("turn"), now.meta.get("ts")) == (
+            entry.kind,
+            entry.meta.get("inbound"),
+            entry.meta.get("turn"),
+            entry.meta.get("ts"),
+        )
+        if own_words(entry) is not None and not is_erased(now):
+            assert now.payload == entry.payload
+        if (
+            by_words
+            and own_words(entry) is not None
+            and marked.isdisjoint([one for one in MARKERS if one in f"{entry.payload}{entry.meta}"])
+        ):
+            cited = {(e.tape, e.entry) for f in frozen.facts.values() for e in f.evidence}
+            assert now.payload == entry.payload or place in cited
+    # What is forgotten, and nobody says in what stays, is nowhere.
+    kept = folded(await life.store.read(HOME))
+    stays = [text for one in after.values() if (text := own_words(one)) is not None]
+    stays += [one.text for one in (*kept.active(), *kept.pending())]
+    for marker in marked:
+        if not any(marker in text for text in stays):
+            assert marker not in everything(after), marker
+    if by_words:
+        assert not any(marker in text for marker in marked for text in stays)
+    # Facts keep their numbers, and those that stay their words; links lead where they led.
+    assert kept.facts.keys() == frozen.facts.keys()
+    assert (kept.next_id, list(kept.keys)) == (frozen.next_id, list(frozen.keys))
+    for number, fact in kept.facts.items():
+        old = frozen.facts[number]
+        assert [(e.tape, e.entry) for e in fact.evidence] == [
+            (e.tape, e.entry) for e in old.evidence
+        ]
+        assert fact.text in (old.text, "")
+        assert fact.text or fact.status not in ("active", "pending")
+    # The session opens, from its tail as from its beginning, and can be shown to a model.
+    tail = await load_fold(life.tape, max_messages=50, max_tokens=20_000)
+    whole = SessionFold(WindowFold(50, 20_000))
+    for entry in await life.store.read(SESSION):
+        whole.apply(entry)
+    assert tail.window.entries == whole.window.entries
+    assert tail.zone.snapshot == whole.zone.snapshot
+    assert tail.turns.undelivered == whole.turns.undelivered
+    assert all(one["content"] != "" for one in default_context(tail.window))
+    # Asked again, nothing is left to erase.
+    assert (await life.forget(what)).places == 0
+
+
+@SETTINGS
+@given(told=steps, choice=st.integers(0, 40), by_words=flags)
+def test_what_is_forgotten_is_nowhere_and_the_rest_is_as_it_was(
+    told: list[Any], choice: int, by_words: bool
+) -> None:
+    anyio.run(check, told, choice, by_words)
+
+
+def test_evidence_that_is_no_longer_kept_goes_as_well() -> None:
+    async def run() -> None:
+        life = Life()
+        await life.open()
+        await life.say("zqxalpha", echo=False, tools=False)
+        await life.say("zqxalpha", echo=False, tools=False)
+        await life.learn("zqxalpha", life.said[0], heir=False)
+        first = life.facts.facts[1]
+        second = Evidence(SESSION, life.said[1].id, "about zqxalpha", "Ada", sender="7")
+        now = Fact(1, first.text, evidence=(second,))
+        outcome = Outcome((Decided(Proposal("strengthen", fact=1), "approved", "ok", now),))
+        await life.home.append_composed(
+            lambda _: [batch_entry(life.facts, outcome, key="k", author="person")]
+        )
+        await life.forget(Wanted(frozenset({1})))
+        assert "zqxalpha" not in everything(await life.all())
+        assert [e for e in await life.store.read(HOME) if e.name == FACTS]
+
+    anyio.run(run)

@@ -1,0 +1,112 @@
+"""Which texts hold what a person wants forgotten."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bot.memory.facts.fact import Fact
+from bot.memory.forgetting.chains import chain, repeats
+from bot.memory.forgetting.wanted import wanted
+from bot.memory.forgetting.wording import Wording, telling
+
+
+@pytest.mark.parametrize(
+    ("asked", "text"),
+    [
+        ("Rome", "We go to ROME tomorrow."),
+        ("rome trip", "the trip that we made to Rome"),
+        ('"rome trip"', "our Rome trip was long"),
+        ("„mein Umzug“", "Über meinen und mein Umzug"),
+        ("Müller", "Herr Mu\u0308ller"),
+        ("Statkraft", "Statkraft's office"),
+        ("zqxmar", "z\u200bqx\u00admar"),
+        ("ｗｉｄｅ７", "wide7"),
+        ("東京", "私は東京に住んでいます"),
+        ("로마", "저는 로마에 살아요"),
+        ("Иванова", "у ИВАНОВОЙ и Иванова"),
+        ("café", "at the caf\\u00e9"),
+        ("the cat", "a CAT."),
+    ],
+)
+def test_a_text_that_holds_all_the_words_is_found(asked: str, text: str) -> None:
+    found = wanted(asked)
+    assert found is not None
+    assert found.is_in([text])
+
+
+@pytest.mark.parametrize(
+    ("asked", "text"),
+    [
+        ("rome trip", "the trip to Oslo"),
+        ('"rome trip"', "a trip to Rome"),
+        ("cat", "concatenate the catalogue"),
+        ("東京", "京都と東北"),
+        ("Ann", "Hannover and Anna"),
+    ],
+)
+def test_a_text_that_does_not_is_not(asked: str, text: str) -> None:
+    found = wanted(asked)
+    assert found is not None
+    assert not found.is_in([text])
+
+
+def test_numbers_are_facts_and_a_quoted_number_is_a_word() -> None:
+    assert wanted("3, #4 12").facts == {3, 4, 12}  # type: ignore[union-attr]
+    assert wanted('"12"').phrases == (" 12 ",)  # type: ignore[union-attr]
+    assert wanted(" … ") is None
+
+
+def test_common_words_are_left_out_unless_there_are_no_others() -> None:
+    assert telling(["that", "i", "live", "in", "rome"]) == ["rome"]
+    assert telling(["the", "and"]) == ["the", "and"]
+
+
+def test_what_stays_takes_its_words_out_of_what_a_repetition_is_known_by() -> None:
+    wording = Wording()
+    wording.learn("My sister Zqxanna moved to Rome in 2024", passage=True)
+    wording.unlearn("Rome is nice, my sister says")
+    assert wording.words == {"zqxanna", "moved"}
+    assert wording.is_in("ask ZQXANNAS friend")
+    assert wording.is_in(json.dumps(json.dumps({"what": "Zqxanna"})))
+    assert not wording.is_in("Rome, 2024, your sister")
+
+
+def test_a_word_within_a_longer_one_that_stays_is_no_sign_of_a_repetition() -> None:
+    wording = Wording()
+    wording.learn("allergie")
+    wording.unlearn("mein Allergietest")
+    assert wording.empty
+
+
+def test_a_whole_fact_is_known_by_common_words_alone() -> None:
+    wording = Wording()
+    wording.learn("The user likes it here", passage=True)
+    assert not wording.words - {"likes"}
+    assert wording.is_in("- the user likes it here.")
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "expected"),
+    [
+        ("The user lives in Oslo.", "The user lives in Rome.", False),
+        ("The user moved from Rome to Oslo.", "The user lives in Rome.", True),
+        ("The user is 43.", "The user is 42.", False),
+        ("The user is vegetarian now.", "The user is vegetarian.", True),
+    ],
+)
+def test_a_newer_fact_repeats_an_older_one_by_its_names(new: str, old: str, expected: bool) -> None:
+    assert repeats(new, old) is expected
+
+
+def test_a_chain_holds_what_a_fact_replaced_and_what_repeats_it() -> None:
+    facts = {
+        1: Fact(1, "The user lives in Rome."),
+        2: Fact(2, "The user lives in Oslo.", supersedes=1),
+        3: Fact(3, "The user left Oslo for Bergen.", supersedes=2),
+        4: Fact(4, "The user lives in Paris.", supersedes=3),
+    }
+    assert chain(facts[2], facts) == {1, 2, 3}
+    assert chain(facts[4], facts) == {1, 2, 3, 4}
+    assert chain(facts[1], facts) == {1}

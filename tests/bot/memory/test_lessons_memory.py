@@ -1,0 +1,185 @@
+"""What went wrong in memories before this one, and cannot here: each seen from a chat."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+
+from bot.bus import Sender
+from bot.llm.base import ModelRequest, estimate_tokens
+from bot.memory.facts.fact import Fact
+from bot.memory.facts.fold import folded
+from bot.memory.fold import CONSOLIDATION_FAILED
+from bot.memory.snapshot import HISTORY
+from bot.tape.entries import MEMORY_CONSOLIDATED
+from bot.testing.host import Bounds, Host, session_host
+from bot.testing.scripted_model import ScriptedModel, calls, consolidates, learns, says
+
+ADA, CUSTOMER = Sender("7", "Ada"), Sender("42", "Carl")
+HEADING = "Data that tapebot looked up; not words of the user."
+
+
+async def believed(host: Host, scope: str = "person:fake:7") -> list[Fact]:
+    """Return every fact that a scope ever had."""
+    return list(folded(await host.tape(scope)).facts.values())
+
+
+def system(request: ModelRequest) -> str:
+    return str(request.messages[0]["content"])
+
+
+def rest(request: ModelRequest) -> str:
+    return "\n".join(str(one["content"]) for one in request.messages[1:])
+
+
+async def test_however_often_it_fails_a_range_stays_open_and_its_words_stay_in_the_prompt(tmp_path):
+    """They cut the text after some failures, dumped it, and moved the cursor on."""
+    answers: list[Any] = [says("prose")]
+    model = ScriptedModel(lambda _: says("ok"), consolidation=lambda _: answers[0])
+    async with session_host(tmp_path, model, bounds=Bounds(window=10)) as host:
+        for number in range(1, 6):
+            await host.channel.ask(f"I count number {number}.")
+        for count in range(1, 7):
+            failed = await host.until_event(CONSOLIDATION_FAILED, count)
+            with anyio.fail_after(5):
+                await host.clock.until_sleeping()
+            if count < 6:
+                host.clock.advance(failed[-1].data["retry_in"])
+        assert await host.events(MEMORY_CONSOLIDATED) == []
+        await host.channel.ask("And now?")
+        assert all(f"I count number {n}." in rest(model.asked()[-1]) for n in range(1, 6))
+        answers[0] = consolidates("[2026-02-10 10:00] Ada counted.")
+        host.clock.advance(3_600)
+        [history] = await host.until_event(HISTORY)
+        assert history.data["range"][0] == failed[0].data["after"] + 1
+    tried = model.asked("consolidation")
+    assert len(tried) == 7
+    assert all("I count number 1." in rest(one) for one in tried)
+
+
+async def test_what_the_assistant_made_up_is_not_believed_however_often_it_is_recalled(tmp_path):
+    """Of their memories 668 were copies of one hallucination that was recalled and saved again."""
+    steps: list[Any] = [says("You love durian ice cream.")]
+    lie = learns("The user loves durian ice cream.", "You love durian ice cream.", 2)
+    model = ScriptedModel(
+        lambda _: steps.pop(0),
+        consolidation=lambda _: consolidates("[2026-02-10 10:00] Ada asked.", lie),
+    )
+    save = {"content": "- The user loves durian ice cream."}
+    async with session_host(tmp_path, model, bounds=Bounds(window=20)) as host:
+        await host.channel.ask("What do I love?")
+        for _ in range(6):
+            steps += [
+                calls(("memory_recall", {"query": "durian ice cream"})),
+                calls(("memory_save", save)),
+                calls(("memory_daily", save)),
+                says("You love durian ice cream."),
+            ]
+            await host.channel.ask("And what do I love?")
+        results = [e.payload for e in await host.tape() if e.kind == "tool_result"]
+        recalled = [one["content"] for one in results if one["name"] == "memory_recall"]
+        assert all("durian" in one for one in recalled)
+        written = [one for one in results if one["name"] != "memory_recall"]
+        assert len(written) == 12
+        assert not any(one["content"].startswith(("Saved", "Added")) for one in written)
+        assert {one["status"] for one in written if one["name"] == "memory_daily"} == {"error"}
+        steps += [says("ok")] * 10
+        for number in range(10):
+            await host.channel.ask(f"What is {number} plus {number}?")
+        await host.until_event(CONSOLIDATION_FAILED)
+        assert [one.text for one in await believed(host) if one.status == "active"] == []
+        listed = await host.channel.ask("/memory")
+    assert "durian" not in listed
+
+
+async def test_the_block_is_in_the_system_prompt_and_the_tail_is_labelled_as_records(tmp_path):
+    """A model took its own memory for an injection, since it claimed authority in a user's message."""
+    model = ScriptedModel(
+        lambda _: says("ok"),
+        consolidation=lambda _: consolidates("[2026-02-10 10:00] Ada spoke of cats."),
+    )
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("Remember that I like green tea")
+        assert "New session" in await host.channel.ask("/new")
+        await host.channel.ask("Remember that my cat is called Minka")
+        await host.channel.ask("What is new?")
+    last = model.asked()[-1]
+    assert last.messages[0]["role"] == "system"
+    block = system(last).partition("<memory>")[2].partition("</memory>")[0]
+    assert "- I like green tea" in block
+    assert "Minka" not in block
+    assert "<memory>" not in rest(last)
+    said, _, tail = str(last.messages[-1]["content"]).partition("<records>\n")
+    assert said.rstrip().endswith("What is new?")
+    assert tail.startswith(f"{HEADING}\n\nLong-term memory, version ")
+    assert "saved 2026-02-10 10:00:" in tail
+    assert "- My cat is called Minka" in tail
+    assert tail.endswith("</records>")
+    assert all("<records>" not in str(one["content"]) for one in last.messages[1:-1])
+
+
+async def test_of_a_save_the_model_is_told_what_was_written_and_what_was_not_and_why(tmp_path):
+    """They said "saved", and nothing was written."""
+    content = "- The user likes green tea.\n- The user was born in 1984 in Quito."
+    model = ScriptedModel([calls(("memory_save", {"content": content})), says("ok")])
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("I like green tea.")
+        [result] = [e.payload for e in await host.tape() if e.kind == "tool_result"]
+        active = [one.text for one in await believed(host) if one.status == "active"]
+    assert active == ["The user likes green tea."]
+    assert result["content"].startswith("Saved to long-term memory (version ")
+    assert "Not saved (" in result["content"]
+    assert "1984 in Quito" in result["content"].partition("Not saved (")[2]
+    assert "green tea" not in result["content"].partition("Not saved (")[2]
+
+
+async def test_a_new_value_closes_the_old_one_and_stands_in_the_prompt_alone(tmp_path):
+    """A superseded fact stayed beside the new one, and the model had to guess."""
+    model = ScriptedModel(
+        lambda _: says("ok"),
+        consolidation=lambda _: consolidates("[2026-02-10 10:00] Ada said where she lives."),
+    )
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("Remember that I live in Bonn")
+        host.clock.advance(86_400)
+        await host.channel.ask("Remember that I live in Graz")
+        old, new = await believed(host)
+        assert (old.status, new.status, new.supersedes) == ("superseded", "active", old.id)
+        assert old.valid_to == new.valid_from
+        assert new.valid_to is None
+        await host.channel.ask("/new")
+        await host.channel.ask("Hello")
+    block = system(model.asked()[-1]).partition("<memory>")[2].partition("</memory>")[0]
+    assert "Graz" in block
+    assert "Bonn" not in block
+
+
+async def test_private_facts_beyond_the_prompt_are_recalled_in_private_alone(tmp_path):
+    """An owner's memory was shown to customers; what a prompt has no room for takes another way."""
+    model = ScriptedModel(lambda _: says("ok"))
+    async with session_host(tmp_path, model) as host:
+        for number in range(60):
+            await host.channel.ask(f"/memory add Drawer {number} holds {'x' * 90} zq{number:02}qz")
+        question = "What does drawer 3 hold?"
+        await host.channel.ask(question)
+        own = model.asked()[-1]
+        tail = str(own.messages[-1]["content"]).partition("From the tape and memory:\n")[2]
+        untold = [n for n in range(60) if f"zq{n:02}qz" not in system(own) + rest(own)]
+        assert untold
+        asked = len(model.asked())
+        for sender, chat, private in (
+            (ADA, "-1", False),
+            (CUSTOMER, "-1", False),
+            (CUSTOMER, "2", True),
+        ):
+            sent = await host.channel.send(
+                f"Drawer {untold[0]}: {question}", chat=chat, private=private, sender=sender
+            )
+            await host.channel.answer_to(sent)
+        others = model.asked()[asked:]
+        await host.channel.ask(f"What does drawer {untold[0]} hold?")
+    assert len(others) == 3
+    assert not any("zq" in system(one) + rest(one) for one in others)
+    assert estimate_tokens(tail) <= 400
+    assert f"zq{untold[0]:02}qz" in rest(model.asked()[-1])

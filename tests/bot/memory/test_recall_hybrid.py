@@ -1,0 +1,215 @@
+"""Recall by words and by meaning, with the facts beside what was said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import anyio
+import pytest
+
+from bot.embeddings.local import LocalEmbedder
+from bot.embeddings.vectors import VectorIndex
+from bot.errors import TransientModelError
+from bot.memory.recall import FactLine, Passage, recall
+from bot.memory.snapshot import HISTORY, DailyNote, MemorySnapshot
+from bot.tape.entries import TapeEntry, event, message, tool_result
+from bot.tape.service import TapeService
+from bot.tape.stores.file import FileTapeStore
+
+NOW = datetime(2026, 2, 20, 12, tzinfo=UTC)
+TALK = [
+    "My sister got a kitten last week.",
+    "The tax return is due in May.",
+    "We drove to the lake and swam.",
+    "The printer is out of paper again.",
+]
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def local():
+    """The model in process, loaded once."""
+    embedder = LocalEmbedder()
+    yield embedder
+    await embedder.aclose()
+
+
+@pytest.fixture
+async def store(tmp_path: Path):
+    opened = FileTapeStore(tmp_path / "tapes", sync=False)
+    with anyio.fail_after(30):
+        yield opened
+    await opened.close()
+
+
+def said(text: str, day: int = 10, who: str = "Ada") -> TapeEntry:
+    return message(
+        "user", text, sender={"id": who, "name": who}, sent=f"2026-02-{day:02}T10:00:00+00:00"
+    )
+
+
+async def tape(store: FileTapeStore, *entries: TapeEntry | str, name: str = "a") -> TapeService:
+    await store.create_tape(name)
+    await store.append_many(name, [said(e) if isinstance(e, str) else e for e in entries])
+    return TapeService(store, name)
+
+
+async def ask(
+    of: TapeService,
+    query: str | None,
+    *,
+    days: int = 365,
+    memory: MemorySnapshot | None = None,
+    facts: Sequence[FactLine] = (),
+    vectors: VectorIndex | None = None,
+    limit: int = 8,
+) -> list[Passage]:
+    return await recall(
+        of,
+        memory or MemorySnapshot(),
+        query,
+        days=days,
+        now=NOW,
+        timezone=UTC,
+        limit=limit,
+        facts=facts,
+        vectors=vectors,
+    )
+
+
+@pytest.fixture
+def vectors(tmp_path: Path, store: FileTapeStore, local: LocalEmbedder) -> VectorIndex:
+    return VectorIndex(tmp_path / "vectors", store, local)
+
+
+async def test_what_shares_no_word_with_the_question_is_found_by_its_meaning(store, vectors):
+    of = await tape(store, *TALK, "now")
+    assert await ask(of, "Does anybody have a cat?") == []
+    [first, *_] = await ask(of, "Does anybody have a cat?", vectors=vectors)
+    assert first.render() == "- 2026-02-10 10:00, Ada [#2]: My sister got a kitten last week."
+
+
+async def test_what_words_find_well_stays_first(store, vectors):
+    of = await tape(store, *TALK, "The printer is called Gutenberg.", "and now?")
+    found = await ask(of, "What is Gutenberg?", vectors=vectors)
+    assert found[0].entry == 6
+
+
+async def test_what_is_about_something_else_is_not_found(store, vectors):
+    of = await tape(store, *TALK, "now")
+    assert await ask(of, "Who won the election in France?", vectors=vectors) == []
+
+
+async def test_the_question_itself_is_not_found(store, vectors):
+    of = await tape(store, *TALK, "Does anybody have a cat?")
+    found = await ask(of, "Does anybody have a cat?", vectors=vectors)
+    entries = [one.entry for one in found]
+    assert 2 in entries
+    assert 6 not in entries
+
+
+async def test_a_phrase_must_be_there_as_it_is(store, vectors):
+    of = await tape(store, *TALK, "now")
+    assert await ask(of, '"a cat" please', vectors=vectors) == []
+
+
+async def test_nothing_of_another_session_is_found(store, vectors):
+    await tape(store, *TALK, name="b")
+    of = await tape(store, "The printer is new.", "now")
+    await vectors.catch_up("b")
+    found = await ask(of, "Does anybody have a kitten?", vectors=vectors)
+    assert not any("kitten" in one.text for one in found)
+
+
+async def test_what_was_recalled_or_remembered_is_not_found_as_if_it_had_been_said(store, vectors):
+    of = await tape(
+        store,
+        "Hello there.",
+        tool_result("c1", "memory.recall", "- 2026-01-01, Ada [#3]: The kitten is called Minka."),
+        event("memory.long_term", {"content": "- The kitten is called Minka."}),
+        event("loop.step", {"extra": ["From the tape and memory:\n- The kitten is called Minka."]}),
+        event(HISTORY, {"entry": "The kitten Minka was ill."}),
+        "now",
+    )
+    found = await ask(of, "How is the kitten called Minka?", vectors=vectors)
+    assert [(one.who, one.text) for one in found if "inka" in one.text] == [
+        ("history", "The kitten Minka was ill.")
+    ]
+
+
+async def test_where_no_word_is_found_within_the_days_it_looks_further_back(store, vectors):
+    of = await tape(
+        store,
+        said("Minka is the name of the kitten.", day=1),
+        *(said(f"Day {day} was quiet, the animals slept.", day=day) for day in range(14, 20)),
+        said("What is Minka?", day=20),
+    )
+    found = await ask(of, "What is Minka?", days=3, vectors=vectors)
+    assert found[0].entry == 2
+
+
+async def test_within_the_days_nothing_older_is_found(store, vectors):
+    of = await tape(
+        store,
+        said("The kitten sleeps all day.", day=1),
+        said("The cat bit the dog.", day=19),
+        said("now", day=20),
+    )
+    assert [one.entry for one in await ask(of, "a cat", days=3, vectors=vectors)] == [3]
+
+
+async def test_while_embeddings_fail_words_find_what_they_find(store, tmp_path):
+    class Failing(LocalEmbedder):
+        async def embed(self, texts):
+            raise TransientModelError("no answer")
+
+    of = await tape(store, *TALK, "now")
+    failing = VectorIndex(tmp_path / "vectors", store, Failing())
+    assert await ask(of, "the kitten", vectors=failing) == await ask(of, "the kitten")
+    assert failing.statistics()["failing"]
+
+
+async def test_a_tape_that_is_not_what_was_embedded_gives_no_wrong_passage(
+    store, tmp_path, vectors
+):
+    of = await tape(store, *TALK, "now")
+    assert (await ask(of, "Does anybody have a cat?", vectors=vectors))[0].entry == 2
+    other = FileTapeStore(tmp_path / "others", sync=False)
+    changed = await tape(other, *reversed(TALK), "now")
+    # Its second entry is another one than that whose vector is near.
+    assert await ask(changed, "Does anybody have a cat?", vectors=vectors) == []
+    await other.close()
+    assert (await ask(of, "Does anybody have a cat?", vectors=vectors))[0].entry == 2
+
+
+FACT = FactLine("Ada's kitten is called Minka.", "2026-02-01", ("#12", "telegram:1#3"))
+
+
+async def test_facts_are_ranked_beside_the_lines_of_memory_with_their_evidence(store):
+    of = await tape(store, *TALK, "now")
+    memory = MemorySnapshot(1, "- Ada's dog is called Rex.", (DailyNote("2026-02-19", "- rain"),))
+    found = await ask(of, "How is the kitten of Ada called?", memory=memory, facts=[FACT])
+    assert found[0].render() == (
+        "- 2026-02-01, memory [#12, telegram:1#3]: Ada's kitten is called Minka."
+    )
+    assert [one.text for one in found[1:3]] == [
+        "Ada's dog is called Rex.",
+        "My sister got a kitten last week.",
+    ] or [one.text for one in found[1:3]] == [
+        "My sister got a kitten last week.",
+        "Ada's dog is called Rex.",
+    ]
+
+
+@pytest.mark.parametrize("query", ["the kitten Minka", None])
+async def test_a_fact_that_memory_holds_in_the_same_words_is_told_once(store, query):
+    of = await tape(store, "hello", "now")
+    memory = MemorySnapshot(1, "# Pets\n- Ada's kitten  is called Minka")
+    found = await ask(of, query, memory=memory, facts=[FACT])
+    assert [one.evidence for one in found if "Minka" in one.text] == [("#12", "telegram:1#3")]

@@ -1,0 +1,317 @@
+"""After words were erased, no file below the home folder holds them: the bytes are looked at."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+import zipfile
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime
+from io import BytesIO
+from pathlib import Path
+
+import anyio
+import pytest
+
+from bot.app.traces import Traces
+from bot.app.wording import Wording, file_holds
+from bot.bus import Address, BusClosed, Inbound, Sender
+from bot.bus.local import LocalBus
+from bot.commands.builtin import builtin_commands
+from bot.commands.registry import Command, CommandReply
+from bot.errors import ModelRejected, TapeWriteError
+from bot.media.blobs import BlobStore
+from bot.telemetry.logging import configure_logging
+from bot.testing.host import session_host
+from bot.testing.scripted_model import ScriptedModel, says
+from channels.console.prompt import open_history
+
+SECRET = "Xyzzy-Plugh"
+MARKS = (b"xyzzy", b"plugh")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+@pytest.fixture
+async def bus(home: Path) -> AsyncIterator[LocalBus]:
+    bus = LocalBus(home / "bus", session_limit=10, sync=False)
+    yield bus
+    await bus.aclose()
+
+
+@pytest.fixture
+def blobs(home: Path) -> BlobStore:
+    return BlobStore(home / "blobs")
+
+
+@pytest.fixture
+def traces(home: Path, bus: LocalBus, blobs: BlobStore) -> Traces:
+    return Traces(home, bus, blobs)
+
+
+@pytest.fixture
+def log(home: Path) -> Iterator[None]:
+    stop = configure_logging(home, "debug", to_stderr=False)
+    yield
+    stop()
+
+
+def unpacked(name: str, data: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield the file, and what is packed in it."""
+    yield name, data
+    if data.startswith(b"\x1f\x8b"):
+        yield from unpacked(f"{name}/", gzip.decompress(data))
+    if data.startswith(b"PK"):
+        with zipfile.ZipFile(BytesIO(data)) as archive:
+            for each in archive.namelist():
+                yield from unpacked(f"{name}/{each}", archive.read(each))
+
+
+def holding(home: Path, but: str = "tapes") -> set[str]:
+    """Return the files below the home folder that hold a mark, in their bytes or names."""
+    return {
+        str(path.relative_to(home))
+        for path in home.rglob("*")
+        if path.is_file() and path.relative_to(home).parts[0] != but
+        for name, data in unpacked(path.name, path.read_bytes())
+        if any(mark in data.lower() or mark in name.lower().encode() for mark in MARKS)
+    }
+
+
+def write(path: Path, data: bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return path
+
+
+def zipped(members: dict[str, bytes]) -> bytes:
+    packed = BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return packed.getvalue()
+
+
+async def test_of_a_conversation_nothing_is_left_beside_the_tapes_once_its_request_is_done(
+    home, log
+):
+    """The request to forget runs as a command does; its own words go with its acknowledgement."""
+    blobs = BlobStore(home / "blobs")
+    picture = await blobs.put(SECRET.encode())
+    found: list[Traces] = []
+
+    async def forget(arguments: str, _: object) -> CommandReply:
+        gone = await found[0].erase(arguments.split(), [picture])
+        return CommandReply(f"{gone} places were cleaned.")
+
+    commands = builtin_commands([Command("lose", "forget words", (), forget)])
+    model = ScriptedModel(lambda _: says(f"So {SECRET} it is."))
+    typed = open_history(home / "console" / "history")
+    async with session_host(home, model, commands=commands) as host:
+        found.append(Traces(home, host.bus, blobs))
+        for text in (f"my word is {SECRET}", f"/memory add my word is {SECRET}", "/memory export"):
+            typed.append_string(text)
+            await host.channel.ask(text)
+        # The bot's own doing writes no words of people to the log, though it writes all it has.
+        logging.getLogger("bot.test").debug("the log is written")
+        await host.until(lambda: "the log is written" in _log(home))
+        before = holding(home)
+        assert {"bus/inbox.jsonl", "console/history"} < before
+        assert not any(name.startswith("logs/") for name in before)
+        assert any(name.startswith("exports/") for name in before)
+        assert any(name.startswith("blobs/") for name in before)
+        request = f"/lose {SECRET}"
+        typed.append_string(request)
+        answer = await host.channel.ask(request)
+        assert answer == "5 places were cleaned."
+        # The acknowledgement comes after the word that the answer was shown.
+        await host.until(lambda: not holding(home))
+    assert [line async for line in open_history(home / "console" / "history").load()] == [
+        "/memory export"
+    ]
+
+
+def _log(home: Path) -> str:
+    return "".join(path.read_text() for path in (home / "logs").glob("*"))
+
+
+async def test_a_conversation_leaves_no_words_in_the_log_at_any_level(home, log):
+    """Faults included: answers that the provider refuses and workers that break down."""
+    steps = [ModelRejected("it was too long"), says("fine")]
+
+    def answers(_: object):
+        return steps.pop() if len(steps) > 1 else steps[0]
+
+    async with session_host(home, ScriptedModel(answers)) as host:
+        for text in (SECRET, SECRET, f"/memory add {SECRET}", f"/{SECRET}", "/new now"):
+            await host.channel.ask(text)
+        steps[:] = [RuntimeError("broken")]
+        await host.channel.send(f"{SECRET} breaks it")
+        await host.until(lambda: "the worker of session" in _log(home))
+        await host.until(lambda: "broken" in _log(home))
+    assert "it was too long" in _log(home)
+    assert not {name for name in holding(home) if name.startswith("logs")}
+
+
+async def test_messages_that_wait_stay_and_go_with_their_acknowledgement(home, bus, traces):
+    here = Address("fake", "1")
+    message = Inbound(here, "m1", Sender("7", "Ada"), SECRET, datetime.now(UTC))
+    await bus.channel("fake").publish(message)
+    assert await traces.erase([SECRET], []) == 0
+    assert holding(home) == {"bus/inbox.jsonl"}
+    delivery = await (await bus.claim()).receive()
+    assert delivery.inbound == message
+    await delivery.ack()
+    assert not holding(home)
+
+
+async def test_files_go_by_name_and_others_stay(home, traces, blobs):
+    names = [await blobs.put(data) for data in (b"one", b"two")]
+    assert await traces.erase([], [names[0], "no name", "f" * 64]) == 1
+    assert [await blobs.get(name) for name in names] == [None, b"two"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "it is Xyzzy Plugh.",
+        "XYZZY\n  PLUGH",
+        "ｘｙｚｚｙ plugh",
+        json.dumps("x\ny xyzzy\nplugh"),
+        json.dumps({"arguments": json.dumps({"said": "xyzzy\nplugh"})}),
+    ],
+)
+async def test_words_are_found_in_whatever_way_they_are_written(home, traces, said):
+    write(home / "exports" / "a.jsonl", said.encode())
+    assert await traces.erase(["xyzzy plugh"], []) == 1
+    assert not list((home / "exports").iterdir())
+
+
+@pytest.mark.parametrize("sought", ["Müller 🦊", "mu\u0308ller 🦊", "MÜLLER\t🦊"])
+async def test_letters_are_found_however_they_are_composed_or_escaped(home, traces, sought):
+    write(home / "exports" / "a.md", "bei Müller 🦊".encode())
+    write(home / "exports" / "b.jsonl", json.dumps({"text": "Mu\u0308ller 🦊"}).encode())
+    write(home / "exports" / "c.jsonl", json.dumps({"text": "Muller 🦊"}).encode())
+    assert await traces.erase([sought], []) == 2
+    assert [path.name for path in (home / "exports").iterdir()] == ["c.jsonl"]
+
+
+async def test_exports_that_are_packed_are_looked_into_and_others_stay(home, traces):
+    exports = home / "exports"
+    inner = zipped({"tape.jsonl.gz": gzip.compress(b'{"text": "xyzzy"}')})
+    secret = {
+        "a.zip": zipped({"deep/a.md": b"xyzzy"}),
+        "b.gz": gzip.compress(b"Xyzzy"),
+        "c.zip": zipped({"more.zip": inner}),
+        "d.zip": zipped({"xyzzy.md": b""}),
+        "e.md.new": b"xyzzy, half writ",
+        "f.zip": zipped({"a.md": b"innocent"})[:-30],
+        "g.gz": gzip.compress(b"innocent")[:-9],
+    }
+    innocent = {
+        "h.zip": zipped({"a.md": b"innocent"}),
+        "i.gz": gzip.compress(b"innocent"),
+        "j.md": b"PK and xyz zy",
+    }
+    for name, data in (secret | innocent).items():
+        write(exports / "below" / name, data)
+    assert await traces.erase(["XYZZY"], []) == len(secret)
+    assert {path.name: path.read_bytes() for path in (exports / "below").iterdir()} == innocent
+
+
+def test_words_across_the_portions_of_a_large_file_are_found(tmp_path):
+    for cut in range(7):
+        data = b"." * ((1 << 20) - cut) + b"xyzzy plugh" + b"." * 5_000_000
+        assert file_holds(write(tmp_path / "large", data), Wording(["Xyzzy Plugh"]))
+    assert not file_holds(tmp_path / "large", Wording(["plugh xyzzy"]))
+
+
+async def test_without_words_nothing_is_looked_at(home, traces):
+    damaged = write(home / "exports" / "a.gz", b"\x1f\x8b\x08 damaged")
+    aside = write(home / "channels" / "telegram" / "spool" / "1.damaged", b"{")
+    assert await traces.erase(["", " \n"], []) == 0
+    assert damaged.exists()
+    assert aside.exists()
+
+
+async def test_updates_that_cannot_be_read_go_and_those_that_wait_stay(home, traces):
+    spool = home / "channels" / "telegram" / "spool"
+    write(spool / "1.damaged", b'{"text": "xy')
+    waits = write(spool / "2.json", b'{"text": "xyzzy"}')
+    assert await traces.erase([SECRET], []) == 1
+    assert list(spool.iterdir()) == [waits]
+
+
+async def test_records_of_the_log_are_masked_in_place_while_it_is_written(home, traces, log):
+    logger = logging.getLogger("bot.test")
+    logger.info("innocent")
+    logger.warning("the provider refused: %s", f"first line\n{SECRET} in the second")
+    logger.info("innocent, too")
+    path = home / "logs" / "tapebot.log"
+    with anyio.fail_after(5):
+        while not path.exists() or "too" not in path.read_text():
+            await anyio.sleep(0.005)
+    rotated = write(home / "logs" / "tapebot.log.1", b"a\nb xyzzy-plugh\nc\n")
+    before = path.read_bytes()
+    assert await traces.erase([SECRET], []) == 2
+    logger.info("written later")
+    with anyio.fail_after(5):
+        while "later" not in path.read_text():
+            await anyio.sleep(0.005)
+    lines = path.read_text().splitlines()
+    assert [line.rpartition(": ")[2] for line in lines if not line.startswith("*")] == [
+        "innocent",
+        "innocent, too",
+        "written later",
+    ]
+    assert [set(line) for line in lines[1:3]] == [{"*"}, {"*"}]
+    assert path.read_bytes().find(b"innocent, too") == before.find(b"innocent, too")
+    assert rotated.read_bytes() == b"a\n*************\nc\n"
+
+
+async def test_asking_again_finds_nothing_more(home, traces, blobs):
+    name = await blobs.put(b"xyzzy")
+    write(home / "exports" / "a.md", b"xyzzy")
+    open_history(home / "console" / "history").append_string("xyzzy")
+    write(home / "logs" / "tapebot.log", b"xyzzy\n")
+    assert [await traces.erase([SECRET, "xyzzy"], [name]) for _ in range(2)] == [4, 0]
+
+
+async def test_in_a_home_that_nobody_has_used_there_is_nothing_to_do(home, traces):
+    assert await traces.erase([SECRET], ["a" * 64]) == 0
+
+
+async def test_what_one_place_refuses_keeps_no_other_from_being_cleaned(home, traces, blobs):
+    name = await blobs.put(b"xyzzy")
+    typed = open_history(home / "console" / "history")
+    typed.append_string(SECRET)
+    # A folder in the place of what would be written.
+    stands = home / "console" / "history.new"
+    stands.mkdir()
+    write(home / "exports" / "a.md", b"xyzzy")
+    with pytest.raises(TapeWriteError, match=r"history\.new.*ask again"):
+        await traces.erase(["xyzzy"], [name])
+    assert holding(home) == {"console/history"}
+    stands.rmdir()
+    assert await traces.erase(["xyzzy"], [name]) == 1
+    assert not holding(home)
+
+
+async def test_links_are_not_followed(home, traces, tmp_path):
+    outside = write(tmp_path / "outside.md", b"xyzzy")
+    (home / "exports").mkdir()
+    (home / "exports" / "link.md").symlink_to(outside)
+    assert await traces.erase(["xyzzy"], []) == 0
+    assert outside.exists()
+
+
+async def test_a_program_that_stops_erases_nothing(home, bus, traces):
+    kept = write(home / "exports" / "a.md", b"xyzzy")
+    await bus.aclose()
+    with pytest.raises(BusClosed):
+        await traces.erase(["xyzzy"], [])
+    assert kept.exists()

@@ -1,0 +1,40 @@
+"""Looks for words in the raw bytes of every file below a folder, packed ones unpacked."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zipfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+
+def traces(folder: Path, words: Iterable[str]) -> list[tuple[str, str]]:
+    """Return each file with each word that it holds, in any case, as it stands or as JSON escapes."""
+    found = []
+    for path in sorted(folder.rglob("*")):
+        if not path.is_file():
+            continue
+        for name, data in _unpacked(str(path.relative_to(folder)), path.read_bytes()):
+            held = data.lower()
+            found += [(name, word) for word in words if any(one in held for one in _forms(word))]
+            found += [(name, word) for word in words if word.lower() in name.lower()]
+    return found
+
+
+def _forms(word: str) -> Iterator[bytes]:
+    # Bytes are put in lower case, which touches ASCII alone.
+    for plain in {word.lower(), word.upper(), word}:
+        yield plain.encode().lower()
+        escaped = (f"\\u{ord(sign):04x}" if ord(sign) > 127 else sign for sign in plain)
+        yield "".join(escaped).encode().lower()
+
+
+def _unpacked(name: str, data: bytes) -> Iterator[tuple[str, bytes]]:
+    yield name, data
+    if data[:2] == b"\x1f\x8b":
+        yield from _unpacked(f"{name}!", gzip.decompress(data))
+    elif data[:4] == b"PK\x03\x04":
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            for member in archive.namelist():
+                yield from _unpacked(f"{name}!{member}", archive.read(member))

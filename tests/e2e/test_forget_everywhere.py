@@ -1,0 +1,301 @@
+"""What a person has forgotten is in no byte below the data folder, and everything else goes on."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import anyio
+from forget_home import AUNT, BOB, CAT, FILE, TOWN, converse, home, turn
+from forget_traces import traces
+
+from bot.media.blobs import BlobStore
+from bot.memory.facts.fold import folded
+from bot.memory.forgetting.tombstones import is_erased
+from bot.tape.service import TapeService
+from bot.tape.stores.examine import examine
+from bot.testing.host import Bounds, Host
+from bot.testing.manual_clock import ManualClock
+from bot.testing.scripted_model import Held, ScriptedModel, calls, says
+
+
+async def erase(host: Host, asked: str, **who: Any) -> str:
+    """Ask for something to be forgotten, and press the button; return what is answered."""
+    question = await host.channel.send(f"/memory forget {asked}", **who)
+    text = await host.channel.answer_to(question)
+    buttons = [one.command for one in host.channel.answers[-1].buttons]
+    assert buttons, text
+    pressed = await host.channel.send(buttons[0], **who)
+    return await host.channel.answer_to(pressed, within=20)
+
+
+async def until_clean(host: Host, folder: Path, words: list[str]) -> None:
+    """Wait until the bus has let go of the last message, and see that nothing else holds a word."""
+    await host.bus.drain()
+    await host.until(lambda: not traces(folder / "bus", words))
+    assert traces(folder, words) == []
+
+
+async def test_what_is_forgotten_by_number_and_by_words_is_in_no_file(tmp_path: Path) -> None:
+    async with home(tmp_path) as host:
+        blob = await converse(host, tmp_path)
+        everywhere = {word for _, word in traces(tmp_path, [CAT, AUNT, FILE, TOWN])}
+        assert everywhere == {CAT, AUNT, FILE, TOWN}
+        before = {entry.id: entry for entry in await host.tape()}
+
+        town = next(
+            fact.id
+            for fact in folded(await host.store.read("person:fake:7")).active()
+            if TOWN in fact.text
+        )
+        assert "1 fact" in await erase(host, str(town))
+        assert "Forgotten" in await erase(host, CAT)
+        assert "Forgotten" in await erase(host, f'"{AUNT}"')
+        await until_clean(host, tmp_path, [CAT, AUNT, FILE, TOWN])
+        assert await BlobStore(tmp_path / "blobs").get(blob) is None
+
+        # All else is there, and the conversation goes on.
+        after = {entry.id: entry for entry in await host.tape()}
+        for number, entry in before.items():
+            assert after[number].kind == entry.kind
+            assert after[number].meta.get("ts") == entry.meta.get("ts")
+        rain = [e for e in after.values() if e.payload.get("content") == "It rains today."]
+        assert len(rain) == 1
+        await host.channel.ask("look up rains")
+        results = [e.payload["content"] for e in await host.tape() if e.kind == "tool_result"]
+        assert "It rains today." in results[-1]
+        assert "0 facts" in await host.channel.ask("/memory")
+    report = examine(tmp_path / "tapes", "")
+    assert not report.problems
+    async with home(tmp_path) as host:
+        answers = []
+        for text in ("Good morning", "remember that my dog is called Rex", "/memory"):
+            sent = await host.channel.send(text, message_id=f"later {text}")
+            answers.append(await host.channel.answer_to(sent))
+        assert "You said" in answers[0]
+        assert "dog is called Rex" in answers[2]
+        await until_clean(host, tmp_path, [CAT, AUNT, FILE, TOWN])
+
+
+async def test_what_stays_keeps_its_words_and_a_second_fact_of_the_message_its_text(
+    tmp_path: Path,
+) -> None:
+    async with home(tmp_path) as host:
+        await host.channel.ask(f"remember that my cat is called {CAT}")
+        await host.channel.ask(f"The vet of {CAT} is nice.")
+        await host.channel.ask("remember that I like green tea")
+        answer = await erase(host, "1")
+        assert "1 fact, 1 message" in answer
+        said = [e.payload["content"] for e in await host.tape() if e.kind == "message"]
+        assert f"The vet of {CAT} is nice." in said
+        assert "green tea" in await host.channel.ask("/memory")
+        assert CAT not in await host.channel.ask("/memory")
+
+
+async def test_a_request_that_finds_nothing_leaves_no_words_either(tmp_path: Path) -> None:
+    async with home(tmp_path) as host:
+        await host.channel.ask("Hello")
+        assert "Nothing" in await host.channel.ask(f"/memory forget {CAT}")
+        await until_clean(host, tmp_path, [CAT])
+
+
+async def test_words_that_only_the_assistant_and_notes_hold_are_found_and_go(
+    tmp_path: Path,
+) -> None:
+    model = ScriptedModel(lambda _: says(f"Cats are often called {CAT}."))
+    async with home(tmp_path, model) as host:
+        await host.channel.ask("What are cats called?")
+        answer = await erase(host, CAT)
+        assert answer.startswith("Forgotten: 0 facts, 0 messages")
+        await until_clean(host, tmp_path, [CAT])
+
+
+async def test_the_tool_asks_and_the_person_confirms(tmp_path: Path) -> None:
+    async with home(tmp_path) as host:
+        await host.channel.ask(f"remember that my cat is called {CAT}")
+        told = await host.channel.ask(f"Please erase what you know of {CAT}")
+        found = re.search(r"/memory forget yes (\d+)", told)
+        assert found is not None, told
+        assert traces(tmp_path, [CAT])
+        assert "Forgotten: 1 fact" in await host.channel.ask(found[0])
+        await until_clean(host, tmp_path, [CAT])
+
+
+async def test_a_confirmation_counts_once_and_only_for_the_newest_request(tmp_path: Path) -> None:
+    async with home(tmp_path) as host:
+        await host.channel.ask(f"The cat {CAT} and the aunt {AUNT}.")
+        await host.channel.ask(f"/memory forget {CAT}")
+        first = host.channel.answers[-1].buttons[0].command
+        await host.channel.ask(f"/memory forget {AUNT}")
+        second = host.channel.answers[-1].buttons[0].command
+        assert "newest" in await host.channel.ask(first)
+        assert traces(tmp_path, [CAT])
+        done = await host.channel.ask(second)
+        assert done.startswith("Forgotten: 0 facts, 1 message")
+        assert await host.channel.ask(second) == done
+        assert "no such request" in await host.channel.ask("/memory forget yes 1")
+        await host.channel.ask("My dog is Rex")
+        await host.channel.ask("/memory forget Rex")
+        late = host.channel.answers[-1].buttons[0].command
+        assert isinstance(host.clock, ManualClock)
+        host.clock.advance(25 * 3600)
+        assert "more than a day ago" in await host.channel.ask(late)
+        assert "Rex" in str(await host.tape())
+
+
+async def test_while_a_turn_runs_nothing_is_erased(tmp_path: Path) -> None:
+    held = Held(says("done"))
+    steps = [says("one"), held]
+    async with home(tmp_path, ScriptedModel(steps)) as host:
+        await host.channel.ask(f"My cat is {CAT}")
+        await host.channel.ask(f"/memory forget {CAT}")
+        button = host.channel.answers[-1].buttons[0].command
+        running = await host.channel.send("Hello")
+        await held.entered.wait()
+        assert "/stop" in await host.channel.ask(button)
+        assert traces(tmp_path / "tapes", [CAT])
+        held.release.set()
+        await host.channel.answer_to(running)
+        assert "Forgotten" in await host.channel.ask(button)
+        await until_clean(host, tmp_path, [CAT])
+
+
+async def test_in_a_group_a_member_may_erase_what_is_theirs_alone(tmp_path: Path) -> None:
+    async with home(tmp_path) as host:
+        group: dict[str, Any] = {"private": False, "chat": "9"}
+        for sender in (None, BOB):
+            who = group if sender is None else {**group, "sender": sender, "role": "member"}
+            await host.channel.answer_to(await host.channel.send(f"I met {CAT} today", **who))
+        bob = {**group, "sender": BOB, "role": "member"}
+        assert "1 message" in await erase(host, CAT, **bob)
+        said = [e for e in await host.tape("fake:9") if e.payload.get("role") == "user"]
+        assert [is_erased(one) for one in said] == [False, True]
+        # Nobody but an owner confirms what somebody else asked for.
+        question = await host.channel.send(f"/memory forget {CAT}", **group)
+        await host.channel.answer_to(question)
+        button = host.channel.answers[-1].buttons[0].command
+        refused = await host.channel.send(button, **bob)
+        assert "only" in await host.channel.answer_to(refused)
+        allowed = await host.channel.send(button, **group)
+        assert "Forgotten" in await host.channel.answer_to(allowed)
+        await until_clean(host, tmp_path, [CAT])
+
+
+async def test_the_persons_other_session_forgets_too(tmp_path: Path) -> None:
+    async with home(tmp_path) as host:
+        await host.channel.ask(f"remember that my cat is called {CAT}")
+        await host.channel.ask("Good morning", topic="2")
+        await host.channel.ask("look up cats", topic="2")
+        assert CAT in str(await host.tape("fake:1:2"))
+        assert "Forgotten" in await erase(host, "1")
+        assert CAT not in str(await host.tape("fake:1:2"))
+        await host.channel.ask("Good night", topic="2")
+        await until_clean(host, tmp_path, [CAT])
+
+
+async def test_a_fork_of_the_session_forgets_too(tmp_path: Path) -> None:
+    async with home(tmp_path) as host:
+        await host.channel.ask(f"remember that my cat is called {CAT}")
+        await TapeService(host.store, "fake:1").fork_session("fake:child")
+        assert CAT in str(await host.tape("fake:child"))
+        assert "Forgotten" in await erase(host, "1")
+        await until_clean(host, tmp_path, [CAT])
+
+
+async def test_what_everybody_reads_goes_with_the_fact_that_was_shared(tmp_path: Path) -> None:
+    async with home(tmp_path) as host:
+        await host.channel.ask(f"remember that the office is in {TOWN}")
+        await host.channel.ask("/memory share 1")
+        assert TOWN in str(await host.tape("workspace:shared"))
+        other = await host.channel.send("Hello", chat="2", sender=BOB, role="member")
+        await host.channel.answer_to(other)
+        assert TOWN in str(await host.tape("fake:2"))
+        assert "Forgotten" in await erase(host, "1")
+        await until_clean(host, tmp_path, [TOWN])
+
+
+async def test_an_edit_goes_with_the_message_that_it_corrects(tmp_path: Path) -> None:
+    async with home(tmp_path) as host:
+        first = await host.channel.send(f"remember that my cat is called {CAT}")
+        await host.channel.answer_to(first)
+        await host.channel.send(f"I meant: {CAT} is a tomcat", edits=first.id, asks=False)
+        await host.channel.ask("Good morning")
+        assert "Forgotten" in await erase(host, "1")
+        await until_clean(host, tmp_path, [CAT])
+
+
+async def test_a_consolidation_that_runs_does_not_bring_back_what_was_erased(
+    tmp_path: Path,
+) -> None:
+    told = {"history_entry": f"[2026-02-10 10:00] {CAT} was spoken of.", "operations": []}
+    held = Held(calls(("save_memory", told)))
+    clean = {"history_entry": "[2026-02-10 10:00] Greetings.", "operations": []}
+    steps = [held, *(calls(("save_memory", clean)) for _ in range(5))]
+    model = ScriptedModel(lambda _: says("Fine."), consolidation=steps)
+    async with home(tmp_path, model, Bounds(window=4)) as host:
+        await host.channel.ask(f"My cat is {CAT}")
+        await host.channel.ask("Good morning")
+        with anyio.fail_after(5):
+            await held.entered.wait()
+        assert "Forgotten" in await erase(host, CAT)
+        held.release.set()
+        await host.channel.ask("Good night")
+        await host.until_event("memory.history")
+        await until_clean(host, tmp_path, [CAT])
+
+
+async def test_a_model_is_shown_that_a_message_was_erased(tmp_path: Path) -> None:
+    model = ScriptedModel(turn)
+    async with home(tmp_path, model) as host:
+        await host.channel.ask(f"look up {CAT}")
+        assert "Forgotten" in await erase(host, CAT)
+        await host.channel.ask("Good morning")
+        shown = model.requests[-1].messages
+        assert [one["role"] for one in shown] == [
+            *("system", "user", "assistant", "tool", "assistant", "user")
+        ]
+        assert all(one["content"] for one in shown if not one.get("tool_calls"))
+        assert "erased at the user's request" in shown[1]["content"]
+        assert CAT not in str(shown)
+
+
+async def test_what_has_grown_since_it_was_shown_is_asked_anew(tmp_path: Path) -> None:
+    async with home(tmp_path) as host:
+        await host.channel.ask(f"My cat is {CAT}")
+        await host.channel.ask(f"/memory forget {CAT}")
+        button = host.channel.answers[-1].buttons[0].command
+        for number in range(5):
+            await host.channel.ask(f"Again {CAT}, {number}")
+        assert (await host.channel.ask(button)).startswith("By now it would be more")
+        assert traces(tmp_path / "tapes", [CAT])
+        assert "6 messages" in await host.channel.ask(host.channel.answers[-1].buttons[0].command)
+        await until_clean(host, tmp_path, [CAT])
+
+
+async def test_a_line_goes_from_other_files_though_each_of_its_words_is_said_elsewhere(
+    tmp_path: Path,
+) -> None:
+    typed = tmp_path / "console" / "history"
+    typed.parent.mkdir()
+    line = "remember that the green key opens the shed"
+    typed.write_text(f"\n# 2026-02-10 10:00:00\n+{line}\n\n# 2026-02-10 10:01:00\n+hello\n")
+    async with home(tmp_path) as host:
+        await host.channel.ask(line)
+        await host.channel.ask("Is the key green? Who opens it? Remember that shed.")
+        await host.channel.ask("/memory export")
+        assert len(traces(tmp_path, ["the green key opens the shed"])) > 3
+        assert "1 fact" in await erase(host, "1")
+        await until_clean(host, tmp_path, ["the green key opens the shed"])
+    assert "+hello" in typed.read_text()
+
+
+async def test_an_undo_passes_over_what_was_forgotten(tmp_path: Path) -> None:
+    async with home(tmp_path) as host:
+        await host.channel.ask("remember that I like tea")
+        await host.channel.ask(f"remember that my cat is called {CAT}")
+        assert "Forgotten" in await erase(host, "2")
+        assert "I like tea" in await host.channel.ask("/memory undo")
+        assert "0 facts" in await host.channel.ask("/memory")
+        assert "no fact 9" in await host.channel.ask("/memory forget 9")
+        assert "no fact 2" in await host.channel.ask("/memory forget 2")

@@ -1,0 +1,39 @@
+"""A month of daily use: facts change, are contradicted and corrected, and the model errs."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.life import Keeper
+from bench.month import TURNS, simulate
+from bot.llm.offline.model import OfflineModel
+from bot.memory.facts.rendering import MOST_BYTES
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+async def test_after_a_month_what_is_current_is_right_and_what_is_not_is_closed(tmp_path):
+    """The model answers in prose now and then, quotes falsely, invents, and names no fact it ends."""
+    month = await simulate(tmp_path, Keeper())
+    life = month.life
+    assert life.statements > TURNS // 12
+    assert month.right() == life.current
+    assert month.stale() == []
+    believed = {fact.text for fact in month.active}
+    assert life.lasting <= believed
+    assert len(month.invented) > 20
+    assert believed.isdisjoint(month.invented)
+    assert all(fact.valid_to for fact in month.ended)
+    assert not any(fact.valid_to for fact in month.active)
+    assert month.rendered <= MOST_BYTES
+    assert month.failures > 0
+    assert month.consolidations > TURNS // 50 - 10
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+async def test_without_a_model_too_nothing_that_is_not_true_any_more_is_believed(tmp_path):
+    month = await simulate(tmp_path, OfflineModel(), turns=400, seed=2)
+    assert month.stale() == []
+    assert set(month.right()) == set(month.life.current)
+    assert month.rendered <= MOST_BYTES
