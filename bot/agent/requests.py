@@ -146,7 +146,7 @@ class Requests:
             agent.clock,
             prompt,
             room=room,
-            facts=fact_lines(self.memory, self.agent.timezone, untold=True),
+            facts=lambda: fact_lines(self.memory, agent.timezone, untold=True),
             vectors=agent.vectors,
         )
 

@@ -6,6 +6,8 @@ on their own words alone, and their own messages.
 
 from __future__ import annotations
 
+import re
+
 from bot.bus import Button
 from bot.commands.registry import CommandContext, CommandReply
 from bot.errors import MemoryRefused
@@ -19,6 +21,11 @@ _USAGE = (
     "What shall I forget? For example `/memory forget 3` for fact 3 and what it rests on, or "
     '`/memory forget "my old address"` for all that holds these words. I show it before anything is '
     "erased."
+)
+_SHARED = re.compile(r"w\d{1,9}", re.IGNORECASE)
+_FOR_ALL = (
+    "That is shared with everyone: `/memory unshare` and its number take it back. An owner erases it for "
+    "good by the number of the fact that was shared, or by its words."
 )
 _MORE = "By now it would be more than I have shown. "
 
@@ -37,6 +44,8 @@ async def forget(arguments: str, context: CommandContext) -> CommandReply:
     word, _, rest = arguments.strip().partition(" ")
     if word.lower() == "yes" and rest.strip().isdecimal():
         return await _confirmed(int(rest), context)
+    if _SHARED.fullmatch(arguments.strip()):
+        return CommandReply(_FOR_ALL)
     asked = wanted(arguments)
     if asked is None:
         return CommandReply(_USAGE)

@@ -29,6 +29,8 @@ from bot.llm.base import Model, ModelReply, ModelRequest, Usage
 from bot.memory.facts.citing import MEMORY_PAUSED
 from bot.memory.facts.fact import Fact
 from bot.memory.facts.proposals import Batch, Proposal
+from bot.memory.gate.clauses import sentences
+from bot.memory.gate.orders import gives_orders
 from bot.memory.longterm import LongTermMemory
 from bot.memory.snapshot import HISTORY, MemorySnapshot
 from bot.memory.transcript import local_time, recorded_at, spoken_lines
@@ -137,7 +139,7 @@ async def _consolidate_portion(
     if lines:
         facts = memory.facts()
         answer, usage = await _ask(model, facts, [line for _, line in lines], fold.failure)
-        history = answer.history_entry.strip()
+        history = _told(answer.history_entry)
         if not _DATED.match(history):
             history = f"[{since}] {history}"
         said = [entry for entry, _ in lines]
@@ -238,6 +240,12 @@ def _check_usable(made: Consolidation, failure: TapeEntry | None) -> None:
         return
     text = f"none of its {len(wrong)} operations could be used: {'; '.join(wrong[:3])}"
     raise ConsolidationFailed(text, usage=made.usage.as_json())
+
+
+def _told(history: str) -> str:
+    """Return a history entry without what gives orders: it is told to the model again after ``/new``."""
+    kept = [one.strip() for one in sentences(history) if not gives_orders(one)]
+    return " ".join(kept) or "What was said is on the tape."
 
 
 def _to_learn_from(

@@ -22,8 +22,9 @@ import anyio.from_thread
 import anyio.to_thread
 
 from bot.errors import TapeWriteError
-from bot.exchange.exporting import chunks, exported
+from bot.exchange.exporting import chunks
 from bot.exchange.files import replacing
+from bot.exchange.markdown import Transcript
 from bot.exchange.memory_files import history_md
 from bot.exchange.remembering import Remembering, remembering
 from bot.files import PRIVATE_FILE, private_directory
@@ -165,7 +166,7 @@ async def write_archive(
         *((_note_name(note.date), _text(f"{note.content.strip()}\n")) for note in known.notes),
         ("facts.json", _facts(known)),
         ("decisions.jsonl", _decisions(store, known)),
-        ("conversation.md", exported(store, session, "markdown", timezone)),
+        ("conversation.md", _transcript(store, known, timezone)),
         ("conversation.jsonl", _conversation(store, known)),
     ]
     size = await _zipped(path, members, local)
@@ -220,8 +221,22 @@ def _is_decision(entry: TapeEntry) -> bool:
     return entry.kind == "event" and entry.name == FACTS
 
 
+async def _transcript(store: TapeStore, known: Remembering, timezone: tzinfo) -> Pieces:
+    told = Transcript(timezone)
+    yield told.head(await store.get_title(known.session), known.session).encode()
+    async with aclosing(_said(store, known)) as portions:
+        async for entries in portions:
+            yield "".join(map(told.block, entries)).encode()
+
+
 async def _conversation(store: TapeStore, known: Remembering) -> Pieces:
-    """Yield the session's tape, without what other scopes have put on it."""
+    async with aclosing(_said(store, known)) as portions:
+        async for entries in portions:
+            yield b"".join(encode([entry]) for entry in entries)
+
+
+async def _said(store: TapeStore, known: Remembering) -> AsyncGenerator[list[TapeEntry], None]:
+    """Yield the session's tape, in portions, without what other scopes have put on it."""
     home = known.home
     async with aclosing(chunks(store, known.session)) as portions:
         async for entries in portions:
@@ -230,7 +245,7 @@ async def _conversation(store: TapeStore, known: Remembering) -> Pieces:
                 if entry.kind == "event" and entry.name == SCOPE:
                     home = str(entry.data.get("home") or known.session)
                 kept.append(_own(entry, foreign=home != known.home))
-            yield b"".join(encode([entry]) for entry in kept)
+            yield kept
 
 
 def _own(entry: TapeEntry, *, foreign: bool) -> TapeEntry:

@@ -51,17 +51,3 @@ def as_line(text: str) -> str | None:
     if not line or len(line) > _LONGEST:
         return None
     return line[0].upper() + line[1:]
-
-
-def with_line(long_term: str, line: str) -> str:
-    """Return long-term memory with this line added, unless it is there already."""
-    present = {known.strip().lstrip("-*•").strip() for known in long_term.splitlines()}
-    if line in present:
-        return long_term
-    return f"{long_term}\n- {line}".strip()
-
-
-def without_line(long_term: str, line: str) -> str:
-    """Return long-term memory without this line, if it is there."""
-    lines = long_term.splitlines()
-    return "\n".join(known for known in lines if known.strip().lstrip("-*•").strip() != line)

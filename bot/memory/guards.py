@@ -60,22 +60,6 @@ def check_rewrite(old: str, new: str, removed: Sequence[str] = (), *, strict: bo
         )
 
 
-def merge_concurrent(base: str, current: str, update: str) -> str:
-    """Return ``update``, which was made from ``base``, with what changed since then kept.
-
-    Lines added between ``base`` and ``current`` are added, lines removed there are removed.
-    """
-    if base == current:
-        return update
-    base_lines, current_lines = base.splitlines(), current.splitlines()
-    gone = {line for line in base_lines if line.strip()} - set(current_lines)
-    merged = [line for line in update.splitlines() if line not in gone]
-    present = set(merged)
-    known = set(base_lines)
-    merged += [line for line in current_lines if line not in known and line not in present]
-    return "\n".join(merged).strip()
-
-
 def check_date(day: str | None, today: date, retention_days: int) -> str:
     """Return a daily note's date as ISO; today for None.
 

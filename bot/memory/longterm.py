@@ -64,12 +64,17 @@ class LongTermMemory:
         return self.home.active()
 
     async def open(self) -> None:
-        """Read the scopes; take over memory that was written before there were facts."""
+        """Read the scopes; take over memory that has no facts here.
+
+        That is what was written before there were facts, and what a fork's parent learned before the
+        fork begins.
+        """
         await self.workspace.open()
         await self.home.open()
         snapshot, span = self.zone.read(), self.fold.zone.span
-        settled = self.fold.home == self.tape.name or self.fold.facts.last
-        if snapshot.long_term and span is not None and not self.home.fold.last and not settled:
+        torn = self.home.name == self.tape.name and self.fold.facts.torn
+        settled = self.fold.home == self.tape.name or self.fold.facts.last or self.home.fold.last
+        if snapshot.long_term and span is not None and (torn or not settled):
             seal = (await self.tape.read_entries(span[0], span[0]))[0]
             cited = cite(self.tape.name, seal, "")
             evidence = replace(cited, origin="import", who="memory")
@@ -77,7 +82,8 @@ class LongTermMemory:
                 Proposal("add", line, subject=heading, evidence=(evidence,))
                 for heading, line in under_headings(snapshot.long_term)
             )
-            await self.home.apply(Batch(f"import:{self.tape.name}:{span[0]}", "import", imported))
+            key = f"forked:{self.tape.name}" if torn else f"import:{self.tape.name}:{span[0]}"
+            await self.home.apply(Batch(key, "import", imported))
         await self._carry()
         await self.refresh()
 

@@ -10,7 +10,7 @@ from bot.memory.recall import fact_lines, recall, render_passages
 from bot.memory.snapshot import MemorySnapshot, check_note
 from bot.tools.forgetting import FORGET
 from bot.tools.registry import Tool, ToolContext, ToolOutcome
-from bot.tools.saving import noted, saving, told
+from bot.tools.saving import is_settled, noted, saving, told
 
 
 class _Arguments(BaseModel):
@@ -53,7 +53,7 @@ async def _save(arguments: SaveArguments, context: ToolContext) -> ToolOutcome:
     if context.zone.read().long_term == arguments.content.strip():
         return ToolOutcome("Long-term memory already says exactly this.")
     outcome = await memory.apply(saving(arguments.content, arguments.removed, context))
-    status = "ok" if outcome.of("approved", "known") or not outcome.decided else "error"
+    status = "ok" if is_settled(outcome) else "error"
     return ToolOutcome(
         lambda snapshot: told(outcome, snapshot.version), status, change=memory.current
     )

@@ -28,6 +28,8 @@ from bot.tape.entries import TapeEntry
 from bot.tools.registry import ToolContext
 
 _LOOKED_AT = 60
+_MOST_LINES = 50
+"""New lines in one call: each is compared with all that was said, while everybody waits."""
 _CARRIED = 0.5
 _OWN_TOOLS = frozenset(
     ("memory_save", "memory_daily", "memory_show", "memory_clear", "memory_forget", "skill_read")
@@ -53,6 +55,7 @@ def saving(content: str, removed: Sequence[str], context: ToolContext) -> Batch:
         raise MemoryRefused(
             "in a group only an owner may take lines away or change them: keep them as they are"
         )
+    _check_lines(len(change.added) + len(change.replaced))
     proposals = [
         *(_proposed("supersede", line, context, number) for line, number in change.replaced),
         *(_proposed("add", line, context) for line in change.added),
@@ -67,7 +70,8 @@ def noted(note: str, context: ToolContext) -> str:
     Raises:
         MemoryRefused: A line of it does not hold; nothing is noted.
     """
-    lines = []
+    lines: list[str] = []
+    _check_lines(len(lines_of(note)))
     for written in note.splitlines():
         for line in lines_of(written):
             proposal = _proposed("add", line, context)
@@ -83,6 +87,13 @@ def noted(note: str, context: ToolContext) -> str:
     return "\n".join(lines)
 
 
+def _check_lines(new: int) -> None:
+    if new > _MOST_LINES:
+        raise MemoryRefused(
+            f"these are {new} new lines: give at most {_MOST_LINES} at a time, the most lasting first"
+        )
+
+
 def told(outcome: Outcome, version: int) -> str:
     """Return what the model is told of its save."""
     saved = outcome.of("approved")
@@ -93,8 +104,24 @@ def told(outcome: Outcome, version: int) -> str:
     return " ".join(parts) or "Long-term memory already says exactly this."
 
 
+def is_settled(outcome: Outcome) -> bool:
+    """Say whether something of a save is believed now, or was before, or nothing was asked."""
+    fine = [one for one in outcome.of("approved", "known") if not waits(one)]
+    return bool(fine) or not outcome.decided
+
+
+def waits(decided: Decided) -> bool:
+    """Say whether what is known already waits for a person."""
+    fact = decided.fact
+    return decided.verdict == "known" and fact is not None and fact.status == "pending"
+
+
 def _unsaved(decided: Decided) -> str:
     line = decided.proposal.text[:120]
+    if decided.proposal.op == "retire" and decided.fact is not None:
+        return f"Not taken away ({decided.reason}): {decided.fact.text[:120]!r}."
+    if waits(decided):
+        return f"It waits for the user to decide with /memory pending: {line!r}."
     if decided.verdict == "known":
         return f"Known already: {line!r}."
     if decided.verdict == "pending":

@@ -13,8 +13,10 @@ from forget_traces import traces
 from bot.media.blobs import BlobStore
 from bot.memory.facts.fold import folded
 from bot.memory.forgetting.tombstones import is_erased
+from bot.tape.entries import message
 from bot.tape.service import TapeService
 from bot.tape.stores.examine import examine
+from bot.tape.stores.file import FileTapeStore
 from bot.testing.host import Bounds, Host
 from bot.testing.manual_clock import ManualClock
 from bot.testing.scripted_model import Held, ScriptedModel, calls, says
@@ -119,6 +121,62 @@ async def test_the_tool_asks_and_the_person_confirms(tmp_path: Path) -> None:
         assert found is not None, told
         assert traces(tmp_path, [CAT])
         assert "Forgotten: 1 fact" in await host.channel.ask(found[0])
+        await until_clean(host, tmp_path, [CAT])
+
+
+async def test_what_was_typed_as_the_name_of_a_command_goes_too(tmp_path: Path) -> None:
+    async with home(tmp_path) as host:
+        for text in (f"/{CAT}", f"/{CAT} eats", f"/{CAT}@bot is {CAT}", f"/memory {CAT}"):
+            await host.channel.ask(text)
+        assert "Forgotten" in await erase(host, CAT)
+        await until_clean(host, tmp_path, [CAT])
+
+
+async def test_where_no_buttons_are_shown_the_words_say_how_to_confirm(tmp_path: Path) -> None:
+    async with home(tmp_path) as host:
+        await host.channel.ask(f"My cat is {CAT}")
+        told = await host.channel.ask(f"/memory forget {CAT}")
+        assert f"send `{host.channel.answers[-1].buttons[0].command}`" in told
+
+
+async def test_the_number_of_what_is_shared_is_not_taken_for_a_word(tmp_path: Path) -> None:
+    async with home(tmp_path) as host:
+        await host.channel.ask("remember that the office is in Oslo")
+        await host.channel.ask("/memory share 1")
+        assert "/memory unshare" in await host.channel.ask("/memory forget w1")
+        assert not host.channel.answers[-1].buttons
+
+
+async def test_no_more_goes_than_was_shown(tmp_path: Path) -> None:
+    async with home(tmp_path) as host:
+        await host.channel.ask(f"/memory add My cat is called {CAT}")
+        await host.channel.ask("/memory edit 1 My cat is called Tom")
+        await host.channel.ask("/memory add Our old cat sleeps")
+        await host.channel.ask("/memory edit 3 Our old cat is awake")
+        await host.channel.ask("/memory clear yes")
+        answer = await erase(host, CAT)
+        assert answer.startswith("Forgotten: 1 fact, 1 message and")
+        said = [one.data["arguments"] for one in await host.events("command")]
+        assert {"add Our old cat sleeps", "edit 1 My cat is called Tom"} <= set(said)
+        await until_clean(host, tmp_path, [CAT])
+
+
+async def test_another_session_is_found_however_long_nobody_was_answered_there(
+    tmp_path: Path,
+) -> None:
+    async with home(tmp_path) as host:
+        await host.channel.ask("Good morning", topic="2")
+        await host.channel.ask("Good morning")
+    store = FileTapeStore(tmp_path / "tapes", sync=False)
+    heard = [message("user", f"{CAT} again", inbound=f"h{number}") for number in range(600)]
+    await store.append_many("fake:1:2", heard)
+    await store.close()
+    async with home(tmp_path) as host:
+        question = await host.channel.send(f"/memory forget {CAT}", message_id="question")
+        assert "600 messages" in await host.channel.answer_to(question)
+        button = host.channel.answers[-1].buttons[0].command
+        pressed = await host.channel.send(button, message_id="pressed")
+        assert "600 messages" in await host.channel.answer_to(pressed, within=20)
         await until_clean(host, tmp_path, [CAT])
 
 

@@ -7,7 +7,7 @@ line of memory is missing in the prompt.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
@@ -63,7 +63,7 @@ class Recalled:
         prompt: str,
         *,
         room: int,
-        facts: Sequence[FactLine] = (),
+        facts: Callable[[], Sequence[FactLine]],
         vectors: VectorIndex | None = None,
     ) -> list[str]:
         """Return the records for the newest message; empty where nothing fits it.
@@ -75,7 +75,7 @@ class Recalled:
             clock: Tells the time.
             prompt: The system prompt: what it says is not recalled.
             room: Tokens that they may take.
-            facts: Of the scopes that the session may read.
+            facts: Gives those of the scopes that the session may read.
             vectors: Of the tapes; None finds by words alone.
         """
         spoken = fold.window.spoken()
@@ -85,9 +85,9 @@ class Recalled:
         if newest.id != self.asked:
             words = str(newest.payload.get("content", ""))
             found: list[Passage] = []
-            told = _told(fold, prompt)
+            told, known = _told(fold, prompt), facts()
             if not says_little(words) and (
-                _beyond(fold, told, facts) or await self._said_before(tape, fold.window.cut)
+                _beyond(fold, told, known) or await self._said_before(tape, fold.window.cut)
             ):
                 found = await recall(
                     tape,
@@ -98,7 +98,7 @@ class Recalled:
                     timezone=zone.timezone,
                     limit=MOST_PASSAGES,
                     before=fold.window.cut,
-                    facts=[fact for fact in facts if fact.text not in told],
+                    facts=[fact for fact in known if fact.text not in told],
                     vectors=vectors,
                 )
             seen = {entry.id for entry in spoken} | set(fold.window.queued)

@@ -33,7 +33,7 @@ async def add(text: str, context: CommandContext) -> CommandReply:
 def _added(outcome: Outcome) -> str:
     if not outcome.decided:
         return DONE
-    [decided] = outcome.decided
+    decided, *ended = outcome.decided
     fact = decided.fact
     if fact is None or decided.verdict in ("refused", "logged"):
         return f"Not added: {decided.reason}."
@@ -44,8 +44,8 @@ def _added(outcome: Outcome) -> str:
     if fact.admitted != outcome.entry:
         return f"I have that already: {shown(fact)}"
     told = f"Added to memory: {shown(fact)}"
-    closed = decided.closed
-    return told if closed is None else f"{told}\nIt takes the place of {shown(closed)}"
+    gone = [one for one in (decided.closed, *(other.fact for other in ended)) if one is not None]
+    return "\n".join([told, *(f"It takes the place of {shown(one)}" for one in gone)])
 
 
 async def edit(arguments: str, context: CommandContext) -> CommandReply:
@@ -79,7 +79,7 @@ _OTHERS = "In a group only an owner may change what somebody else said."
 def _edited(outcome: Outcome, old: Fact, *, shared: bool) -> str:
     if not outcome.decided:
         return DONE
-    [decided] = outcome.decided
+    decided = outcome.decided[0]  # Behind it is what else it ended.
     new = decided.fact
     if new is None or decided.verdict in ("refused", "logged"):
         return f"Not changed: {decided.reason}."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bot.commands.memory.wording import age, facts, label
+from bot.commands.memory.wording import age, facts, label, literal
 from bot.commands.pages import paged
 from bot.commands.registry import CommandContext, CommandReply
 from bot.memory.facts.fact import Fact
@@ -55,7 +55,9 @@ def _lines(found: list[Fact], context: CommandContext, *, shared: bool = False) 
     lines = []
     for fact in found:
         old = age(fact.valid_from, today, timezone)
-        lines.append(f"{label(fact, shared=shared)} {fact.text}{f' ({old})' if old else ''}")
+        lines.append(
+            f"{label(fact, shared=shared)} {literal(fact.text)}{f' ({old})' if old else ''}"
+        )
     return "\n".join(lines)
 
 

@@ -30,7 +30,7 @@ async def share(arguments: str, context: CommandContext) -> CommandReply:
     outcome = await workspace.apply(Batch(key, "person", (proposal,), asker=context.asker.id))
     if not outcome.decided:
         return CommandReply(DONE, change=context.memory.current)
-    [decided] = outcome.decided
+    decided = outcome.decided[0]  # Behind it is what else it ended.
     if decided.fact is None or decided.verdict in ("refused", "logged"):
         return CommandReply(f"Not shared: {decided.reason}.")
     copy = line(decided.fact, shared=True)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 from bot.commands.links import link
 from bot.commands.memory.numbers import Number, fact_of, missing, number_in, scope_of
-from bot.commands.memory.wording import AUTHORS, label, line, span, sure, verdict
+from bot.commands.memory.wording import AUTHORS, label, line, literal, span, sure, verdict
 from bot.commands.pages import page_of, paged
 from bot.commands.registry import CommandContext, CommandReply
 from bot.memory.facts.fact import Evidence, Fact
@@ -44,7 +44,7 @@ class _Told:
     async def parts(self) -> AsyncIterator[str]:
         """Yield what there is to tell, a line each."""
         fact = self._fact
-        yield f"{label(fact, shared=self._number.shared)} {fact.text}"
+        yield f"{label(fact, shared=self._number.shared)} {literal(fact.text)}"
         yield await self._status()
         if fact.subject:
             yield f"It is about {fact.subject}."
@@ -120,5 +120,5 @@ class _Told:
             message = f"[{message}]({address})"
         here = one.tape == self._context.tape.name
         entry = f"#{one.entry}" if here else f"#{one.entry} of `{one.tape}`"
-        quote = f": “{one.quote}”" if one.quote else ""
-        return f"{one.who or one.origin}, {message}, entry {entry}{quote}"
+        quote = f": “{literal(one.quote)}”" if one.quote else ""
+        return f"{literal(one.who or one.origin)}, {message}, entry {entry}{quote}"

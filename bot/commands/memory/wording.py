@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime, tzinfo
 from typing import Any
@@ -17,6 +18,8 @@ _UNITS = ((14, 1, "day"), (63, 7, "week"), (730, 30, "month"))
 _YEAR = 365
 _LISTED = 10
 _SHOWN = 300
+_MARKUP = re.compile(r"[\\*`~|]|(?<![^\W_])_|_(?![^\W_])|\[(?=[^\]]*\]\()")
+"""What Markdown would take for more than itself: an underscore within a word is one everywhere."""
 
 AUTHORS: Mapping[str, str] = {
     "consolidation": "consolidation",
@@ -35,7 +38,12 @@ def label(fact: Fact, *, shared: bool = False) -> str:
 
 def line(fact: Fact, *, shared: bool = False) -> str:
     """Return a fact as a line, cut where it is long."""
-    return f"{label(fact, shared=shared)} {short(fact.text)}"
+    return f"{label(fact, shared=shared)} {literal(short(fact.text))}"
+
+
+def literal(text: str) -> str:
+    """Return somebody's words as Markdown that shows them as they are: ``2*3*4``, no hidden links."""
+    return _MARKUP.sub(r"\\\g<0>", text)
 
 
 def short(text: str, most: int = _SHOWN) -> str:

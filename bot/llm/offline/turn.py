@@ -30,7 +30,7 @@ from bot.llm.offline.words import key
 RECALL_DAYS = 3650
 _FAILED = re.compile(
     r"refus|fail|error|denied|not saved|nothing was saved|not allowed|interrupted|invalid|too large"
-    r"|too long|would drop|quarantin|unknown tool|turned down"
+    r"|too long|would drop|quarantin|unknown tool|turned down|not done|set aside|it waits for"
 )
 _FINE = ("saved", "ok", "noted", "done", "updated", "appended", "added", "note")
 _NO_REMINDERS = (

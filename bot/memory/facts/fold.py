@@ -38,6 +38,7 @@ class FactFold:
         paused: Nothing is learned until it is resumed.
         cleared: Id of the last batch that retired everything.
         version: Id of the last entry applied, of any kind.
+        torn: What was before the first entry is not on this tape: it is a copy of a part.
     """
 
     facts: dict[int, Fact] = field(default_factory=dict)
@@ -48,6 +49,7 @@ class FactFold:
     paused: bool = False
     cleared: int = 0
     version: int = 0
+    torn: bool = False
 
     def apply(self, entry: TapeEntry) -> None:
         """Take one entry in."""
@@ -55,6 +57,8 @@ class FactFold:
         if entry.kind != "event" or entry.name not in (FACTS, PAUSED):
             return
         data = entry.data
+        if self.last == 0:
+            self.torn = data.get("previous") not in (None, 0)
         self.last = entry.id
         if entry.name == PAUSED:
             self.paused = data.get("paused") is True
@@ -105,6 +109,7 @@ class FactFold:
         self.paused = state.get("paused") is True
         self.cleared = state["cleared"] if type(state.get("cleared")) is int else 0
         self.since_snapshot = 0
+        self.torn = False
 
     def _apply_batch(self, entry: int, data: dict[str, Any]) -> None:
         for operation in data.get("ops", ()):

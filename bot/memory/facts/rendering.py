@@ -8,7 +8,8 @@ Rule 3: text that is given back is a difference: a line that is missing ends a f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 
 from bot.memory.facts.fact import LONGEST_TEXT, Fact
@@ -17,6 +18,7 @@ from bot.memory.guards import lines_of
 
 MOST_BYTES = 4_000
 _CERTAIN = 0.7
+_NUMBERED = re.compile(r"^(?:\d{1,4}[.)]|\[\d{1,4}\])\s+")
 
 
 def render(facts: Iterable[Fact], most_bytes: int = MOST_BYTES) -> str:
@@ -60,8 +62,9 @@ def difference(facts: Sequence[Fact], shown: str, content: str) -> Difference:
         content: The text.
     """
     seen = {folded(line) for line in lines_of(shown)}
-    given = {folded(line): line for line in lines_of(content)}
     known = {folded(fact.text): fact for fact in facts}
+    lines = [_unnumbered(line, known) for line in lines_of(content)]
+    given = {folded(line): line for line in lines}
     gone = [fact for key, fact in known.items() if key in seen and key not in given]
     new = [line[:LONGEST_TEXT] for key, line in given.items() if key not in known]
     replaced: list[tuple[str, int]] = []
@@ -76,6 +79,12 @@ def difference(facts: Sequence[Fact], shown: str, content: str) -> Difference:
         tuple(replaced),
         tuple(fact.id for fact in gone),
     )
+
+
+def _unnumbered(line: str, known: Container[str]) -> str:
+    """Return a line of a numbered list without its number, where a fact says the rest."""
+    rest = _NUMBERED.sub("", line)
+    return rest if folded(line) not in known and folded(rest) in known else line
 
 
 def by_subject(facts: Iterable[Fact]) -> dict[str, list[Fact]]:

@@ -123,6 +123,10 @@ class Finding:
         if self.wanted.by_words:
             said = ((one, [one.text, *(e.quote for e in one.evidence)]) for one in facts.values())
             chosen |= {one.id for one, texts in said if self.wanted.is_in(texts)}
+        if scope == self.home:
+            chosen |= self.wanted.shown & facts.keys()
+            alone = [facts[one] for one in self.wanted.ended - chosen if one in facts]
+            self.facts |= {(scope, one.id): one for one in alone if self.rights.over_fact(one)}
         for number in chosen:
             fact = facts[number]
             if self.rights.over_fact(fact):

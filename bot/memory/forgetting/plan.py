@@ -29,6 +29,7 @@ ASKED = "memory.forgetting"
 FORGOTTEN = "memory.forgotten"
 """An event: what was forgotten: numbers of facts, and how much else. It holds no words."""
 
+_TELLING = frozenset({"add", "edit"})
 _OF_TURNS = frozenset({REPLY, LOOP_STEP, "task.run"})
 
 
@@ -73,11 +74,11 @@ class Survivors:
     wording: Wording
 
     def see(self, source: Source, entry: TapeEntry) -> None:
-        """Look at an entry: a person's message that stays keeps its words from going elsewhere."""
-        said = entry.kind == "message" and is_said(entry)
-        if not said or (source.name, entry.id) in self.finding.messages or is_erased(entry):
+        """Look at an entry: what a person told, and stays, keeps its words from going elsewhere."""
+        told = _told_in(entry)
+        if not told or (source.name, entry.id) in self.finding.messages or is_erased(entry):
             return
-        self.wording.unlearn(str(entry.payload.get("content") or ""))
+        self.wording.unlearn(told)
         for one in attachments(entry.meta):
             self.wording.unlearn(f"{one.name}\n{one.text or ''}")
 
@@ -173,6 +174,16 @@ class Plan:
                 if scope == origin and fact.admitted <= last
             }
         return found
+
+
+def _told_in(entry: TapeEntry) -> str:
+    """Return what a person told in a message, or had remembered by a command; empty for all else."""
+    if not is_said(entry):
+        return ""
+    if entry.kind == "message":
+        return str(entry.payload.get("content") or " ")
+    form, _, rest = str(entry.data.get("arguments") or "").partition(" ")
+    return rest if form.lower() in _TELLING and entry.data.get("name") == "memory" else ""
 
 
 def _is_mere(step: TapeEntry) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -39,12 +39,14 @@ class Asked:
         request: Its entry.
         askers: Platform ids of those who asked.
         facts: Numbers of the facts shown.
+        ended: Those of them that only repeat what goes.
         messages: How many messages were shown.
     """
 
     request: TapeEntry
     askers: frozenset[str]
     facts: frozenset[int]
+    ended: frozenset[int]
     messages: int
 
     @property
@@ -52,7 +54,7 @@ class Asked:
         """What it asks for; what is erased of it already is known by the numbers alone."""
         told = wanted_in(self.request)
         words = told if told is not None else Wanted()
-        return Wanted(words.facts | self.facts, words.words, words.phrases)
+        return replace(words, shown=self.facts - self.ended, ended=self.ended)
 
 
 def asked_note(survey: Survey, request: int, askers: Collection[str]) -> TapeEntry:
@@ -61,6 +63,7 @@ def asked_note(survey: Survey, request: int, askers: Collection[str]) -> TapeEnt
         "request": request,
         "askers": sorted(askers),
         "facts": [fact.id for fact in survey.facts],
+        "ended": sorted(survey.ended),
         "messages": survey.said,
     }
     return event(ASKED, data)
@@ -148,7 +151,8 @@ async def _shown(tape: TapeService, request: int) -> tuple[TapeEntry | None, set
 def _asked(request: TapeEntry, shown: TapeEntry) -> Asked:
     data = shown.data
     facts = frozenset(_numbers(data.get("facts")))
-    return Asked(request, frozenset(_askers(shown)), facts, _number(data.get("messages")))
+    ended = frozenset(_numbers(data.get("ended")))
+    return Asked(request, frozenset(_askers(shown)), facts, ended, _number(data.get("messages")))
 
 
 def _askers(shown: TapeEntry) -> set[str]:

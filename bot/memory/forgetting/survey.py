@@ -28,7 +28,6 @@ from bot.tape.store import TapeStore
 
 _PIECE = 500
 _ROUNDS = 8
-_LOOKED_AT = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +38,7 @@ class Survey:
         plan: What stands in the place of what.
         sources: The tapes, each as far as it was read.
         facts: Facts of the home scope that would go, by number.
+        ended: Numbers of those that only repeat what goes, and are believed no more.
         shown: The first messages that would go.
         said: How many there are.
         repeated: How many other entries hold all the words asked for.
@@ -50,6 +50,7 @@ class Survey:
     plan: Plan
     sources: tuple[Source, ...]
     facts: tuple[Fact, ...] = ()
+    ended: frozenset[int] = frozenset()
     shown: tuple[TapeEntry, ...] = ()
     said: int = 0
     repeated: int = 0
@@ -188,7 +189,6 @@ class Surveyor:
 
     async def _home_on(self, tape: str) -> str | None:
         """Return the scope that a session's facts belong to, as its newest entries say."""
-        looked = 0
         try:
             async with aclosing(self.store.read_back(tape)) as entries:
                 async for entry in entries:
@@ -198,9 +198,6 @@ class Surveyor:
                         told = entry.data
                     if told is not None:
                         return str(told.get("home") or "")
-                    looked += 1
-                    if looked == _LOOKED_AT:
-                        break
         except TapeNotFound:
             pass
         return None
@@ -230,6 +227,7 @@ class Surveyor:
         kept: list[str] = []
         for scope, facts in scopes.items():
             kept += survivors.keep(scope, facts.values())
+        chosen = set(finding.facts)
         for scope, facts in scopes.items():
             survivors.ended(scope, facts.values())
         plan = Plan(
@@ -242,6 +240,7 @@ class Surveyor:
             request=finding.asked if finding.asked[1] else None,
         )
         home = self.memory.home.name
+        ended = {number for scope, number in finding.facts.keys() - chosen if scope == home}
         return Survey(
             plan,
             tuple(sources),
@@ -250,6 +249,7 @@ class Surveyor:
                 for (scope, _), fact in sorted(finding.facts.items())
                 if scope == home and fact.text
             ),
+            ended=frozenset(ended | finding.wanted.ended),
             shown=tuple(finding.shown.values()),
             said=finding.said,
             repeated=len(finding.repeated) if self.rights.everything else 0,

@@ -47,7 +47,7 @@ class Erased:
 
 def question(survey: Survey, timezone: tzinfo | None) -> str:
     """Return what would be forgotten, as Markdown."""
-    lines = [f"- {fact.id}. {_short(fact.text)}" for fact in survey.facts[:_MOST_FACTS]]
+    lines = [f"- **{fact.id}.** {_short(fact.text)}" for fact in survey.facts[:_MOST_FACTS]]
     if len(survey.facts) > _MOST_FACTS:
         lines.append(f"- and {len(survey.facts) - _MOST_FACTS} more facts")
     shared = len(survey.plan.facts) - len(survey.facts)

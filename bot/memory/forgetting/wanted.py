@@ -28,11 +28,17 @@ class Wanted:
         facts: Numbers.
         words: Folded words, and runs of scripts without spaces.
         phrases: Words that stand together, as ``joined`` gives them.
+        shown: Numbers of facts that were shown to go: these with what they rest on, and no others of
+            their chain.
+        ended: Numbers of facts that are believed no more and repeat it: each goes alone, without what
+            it rests on.
     """
 
     facts: frozenset[int] = frozenset()
     words: tuple[str, ...] = ()
     phrases: tuple[str, ...] = ()
+    shown: frozenset[int] = frozenset()
+    ended: frozenset[int] = frozenset()
 
     @property
     def by_words(self) -> bool:

@@ -1,7 +1,7 @@
 """The write gate: what may persist where. Pure.
 
 The rules and thresholds are those of the memory bus seed; signals are computed from provenance
-(``signals.py``), and a writer may report lower ones, never higher.
+(``deciding.py``), not reported by whoever writes.
 
 Rule 1: the larger the blast radius, the more confidence is needed.
 Rule 2: what is contested stays with the problem at hand, pending, until a person decides.
@@ -110,16 +110,3 @@ class WriteGate:
             reason = f"its confidence of {confidence:.2f} is below the {needed:.1f} needed here"
             return WriteDecision(True, "episodic", needed, None, reason)
         return WriteDecision(True, request.target_compartment, needed, None, "approved")
-
-
-def lower(mine: WriteSignals, reported: WriteSignals) -> WriteSignals:
-    """Return the computed signals, lowered where the writer itself reports less trust."""
-    conflicts: tuple[Conflict, ...] = ("none", "low", "medium", "high")
-    radii: tuple[Radius, ...] = ("minimal", "moderate", "severe")
-    return WriteSignals(
-        min(mine.progress_delta, reported.progress_delta),
-        max(mine.conflict_level, reported.conflict_level, key=conflicts.index),
-        min(mine.source_quality, reported.source_quality),
-        min(mine.alignment_score, reported.alignment_score),
-        max(mine.blast_radius, reported.blast_radius, key=radii.index),
-    )

@@ -59,7 +59,7 @@ class Session:
         self, prompt: str = "", room: int = 400, facts: tuple[FactLine, ...] = ()
     ) -> str:
         lines = await self.recalled.read(
-            self.tape, self.fold, self.zone, self.clock, prompt, room=room, facts=facts
+            self.tape, self.fold, self.zone, self.clock, prompt, room=room, facts=lambda: facts
         )
         return "\n".join(lines)
 

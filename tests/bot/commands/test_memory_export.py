@@ -12,13 +12,14 @@ import pytest
 
 from bot.bus import Answer, Sender
 from bot.cli.importing import import_nanobot
+from bot.llm.base import ModelReply, ModelRequest
 from bot.memory.scopes import WORKSPACE
 from bot.memory.zone import MemoryZone
 from bot.settings import load_settings
 from bot.tape.entries import event
 from bot.tape.service import TapeService
 from bot.testing.host import Host, session_host
-from bot.testing.scripted_model import ScriptedModel, says
+from bot.testing.scripted_model import ScriptedModel, calls, says
 
 EVE = Sender("13", "Eve")
 NUMBERS = itertools.count()
@@ -91,7 +92,23 @@ async def test_what_everybody_reads_is_not_taken_away(tmp_path):
         await asked(host, "/memory add my desk is green", chat="2", sender=EVE)
         found = opened(await asked(host, "/memory export", chat="2", sender=EVE))
     assert "green" in found["MEMORY.md"]
-    assert "Harbour" not in found["MEMORY.md"] + found["facts.json"] + found["decisions.jsonl"]
+    assert "Harbour" not in "".join(found.values())
+
+
+async def test_what_was_private_is_not_taken_away_from_a_chat_that_became_a_group(tmp_path):
+    def model(request: ModelRequest) -> ModelReply:
+        asks = request.messages[-1]["role"] == "user" and "street" in str(request.messages[-1])
+        return calls(("memory_recall", {"query": "my street"})) if asks else says("fine")
+
+    async with session_host(tmp_path, ScriptedModel(model)) as host:
+        await asked(host, "/memory add My street is Harbour Street")
+        await asked(host, "What is my street?", chat="5")
+        assert "Harbour" in str(await host.events("memory.long_term", "fake:5"))
+        assert "Harbour" in str([e for e in await host.tape("fake:5") if e.kind == "tool_result"])
+        await asked(host, "Hello, I am Eve", chat="5", sender=EVE, private=False, role="member")
+        found = opened(await asked(host, "/memory export", chat="5", private=False))
+    assert "What is my street?" in found["conversation.jsonl"]
+    assert "Harbour" not in "".join(found.values())
 
 
 async def test_history_of_sealed_parts_is_in_it(tmp_path):

@@ -8,7 +8,9 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from bot.commands.memory.numbers import Number, number_in, numbers_in
-from bot.commands.memory.wording import age, short, signals, sure
+from bot.commands.memory.wording import age, line, short, signals, sure
+from bot.memory.facts.fact import Fact
+from channels.telegram.render import render
 
 TODAY = date(2026, 2, 10)
 
@@ -88,3 +90,21 @@ def test_several_numbers_are_each_taken_once_and_nonsense_spoils_them():
 def test_a_long_text_is_cut():
     assert short("x" * 900) == f"{'x' * 300}…"
     assert short("tea") == "tea"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "My locker is 2*3*4",
+        "I *really* like `tea` and **cake**",
+        "The file is called __init__.py, or snake_case.txt, or _draft_",
+        "My bank is [example.org](https://evil.example)",
+        "It is ~~over~~ and ||hidden||",
+        r"My files are in C:\*new*\_old",
+        "[12] is a number, and so is [a] (b)",
+    ],
+)
+def test_a_facts_words_are_shown_as_they_are(text):
+    (shown,) = render(line(Fact(3, text)))
+    assert shown.text == f"3. {text}"
+    assert [entity.type for entity in shown.entities] == ["bold"]

@@ -87,7 +87,7 @@ async def test_what_the_assistant_made_up_is_not_believed_however_often_it_is_re
         steps += [says("ok")] * 10
         for number in range(10):
             await host.channel.ask(f"What is {number} plus {number}?")
-        await host.until_event(CONSOLIDATION_FAILED)
+        await host.until_event(HISTORY)
         assert [one.text for one in await believed(host) if one.status == "active"] == []
         listed = await host.channel.ask("/memory")
     assert "durian" not in listed
@@ -160,7 +160,7 @@ async def test_private_facts_beyond_the_prompt_are_recalled_in_private_alone(tmp
     model = ScriptedModel(lambda _: says("ok"))
     async with session_host(tmp_path, model) as host:
         for number in range(60):
-            await host.channel.ask(f"/memory add Drawer {number} holds {'x' * 90} zq{number:02}qz")
+            await host.channel.ask(f"/memory add Drawer {number} holds {'x' * 300} zq{number:02}qz")
         question = "What does drawer 3 hold?"
         await host.channel.ask(question)
         own = model.asked()[-1]
@@ -181,5 +181,5 @@ async def test_private_facts_beyond_the_prompt_are_recalled_in_private_alone(tmp
         await host.channel.ask(f"What does drawer {untold[0]} hold?")
     assert len(others) == 3
     assert not any("zq" in system(one) + rest(one) for one in others)
-    assert estimate_tokens(tail) <= 400
+    assert 100 < estimate_tokens(tail.partition("\n</records>")[0]) <= 400
     assert f"zq{untold[0]:02}qz" in rest(model.asked()[-1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.memory.asks import as_line, to_remember, with_line
+from bot.memory.asks import as_line, to_remember
 
 ASKED = [
     ("Remember that my locker code is 4711", "My locker code is 4711"),
@@ -50,10 +50,3 @@ def test_a_line_of_memory_is_one_line_whatever_is_said():
     assert as_line("- two\n\n  lines\tof it ") == "Two lines of it"
     assert as_line("x" * 5_000) is None
     assert as_line(" \n ") is None
-
-
-def test_a_line_that_is_there_is_not_added_again():
-    memory = with_line("", "I like tea")
-    assert memory == "- I like tea"
-    assert with_line(memory, "I like tea") == memory
-    assert with_line(memory, "I like jazz") == "- I like tea\n- I like jazz"

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bot.memory.gate.policy import WriteGate, WriteRequest, WriteSignals, lower
+from bot.memory.gate.policy import WriteGate, WriteRequest, WriteSignals
 
 NOW = datetime(2026, 3, 6, 10, tzinfo=UTC)
 
@@ -46,10 +46,3 @@ def test_what_serves_no_priority_is_not_synthesised_but_may_be_shared():
 def test_what_is_not_grounded_is_logged_and_not_believed():
     assert decide(source_quality=0.59).target_compartment == "episodic"
     assert decide(source_quality=0.6).target_compartment == "semantic"
-
-
-def test_a_writer_may_report_lower_trust_and_never_higher():
-    mine = WriteSignals(0.5, "low", 0.7, 0.8, "moderate")
-    assert lower(mine, WriteSignals()) == mine
-    worse = WriteSignals(0.1, "high", 0.2, 0.3, "severe")
-    assert lower(mine, worse) == worse

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from bot.errors import MemoryRefused
-from bot.memory.guards import check_rewrite, lines_of, merge_concurrent
+from bot.memory.guards import check_rewrite, lines_of
 from bot.memory.snapshot import DailyNote
 from bot.memory.zone import MemoryZone
 from bot.tape.entries import TapeEntry
@@ -173,19 +173,6 @@ async def test_daily_notes_do_not_grow_for_ever():
 LINES = st.lists(
     st.sampled_from([f"- fact {word} stands" for word in "abcdefgh"]), unique=True, max_size=8
 ).map("\n".join)
-
-
-@given(base=LINES, current=LINES, update=LINES)
-@settings(deadline=None, derandomize=True)
-def test_a_merge_keeps_what_was_added_meanwhile_and_not_what_was_removed(base, current, update):
-    merged = set(merge_concurrent(base, current, update).splitlines())
-    old, now, new = (set(text.splitlines()) for text in (base, current, update))
-    if base == current:
-        assert merged == new
-    else:
-        assert now - old <= merged
-        assert not (old - now) & merged
-        assert new - (old - now) <= merged
 
 
 @given(old=LINES, new=LINES)

@@ -82,7 +82,9 @@ async def test_a_save_that_would_lose_facts_is_refused_with_what_to_do(chat):
     assert "keep them, or name each one" in told
     removed = ["I like beta", "- I like gamma", "I like delta"]
     said = "Forget that I like beta, gamma and delta"
-    assert "Saved" in await chat.tool("memory_save", said, content="- I like alpha", removed=removed)
+    assert "Saved" in await chat.tool(
+        "memory_save", said, content="- I like alpha", removed=removed
+    )
 
 
 @pytest.mark.parametrize("content", ["(nothing)", "x" * 9_000])
@@ -136,3 +138,33 @@ async def test_a_result_too_long_for_the_prompt_is_cut_and_says_so(chat, tmp_pat
 
 async def test_a_skill_that_does_not_exist_comes_back_as_an_error(chat):
     assert "there is no skill 'cooking'" in await chat.tool("skill_read", name="cooking")
+
+
+async def test_a_numbered_list_of_what_is_known_changes_nothing(tmp_path):
+    numbered = "# Memory\n1. I live in Rome\n2) My sister is called Anna"
+    model = ScriptedModel(
+        [says("ok"), says("ok"), calls(("memory_save", {"content": numbered})), says("done")]
+    )
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("Remember that I live in Rome")
+        await host.channel.ask("Remember that my sister is called Anna")
+        await host.channel.ask("tidy up")
+        [result] = [e for e in await host.tape() if e.kind == "tool_result"]
+        listed = await host.channel.ask("/memory")
+    assert result.payload["content"] == "Long-term memory already says exactly this."
+    assert "2 facts" in listed
+
+
+async def test_very_many_new_lines_are_refused_before_each_is_compared(tmp_path):
+    lines = "\n".join(f"- item {number}" for number in range(400))
+    model = ScriptedModel(
+        [
+            calls(("memory_save", {"content": lines}), ("memory_daily", {"content": lines})),
+            says("x"),
+        ]
+    )
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("save all that")
+        results = [e.payload["content"] for e in await host.tape() if e.kind == "tool_result"]
+    assert len(results) == 2
+    assert all("400 new lines" in result for result in results)

@@ -1,0 +1,235 @@
+"""Models that do what hostile text wants, and the people whom they do it to."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from bot.bus import Attachment, Sender
+from bot.llm.base import ModelReply, ModelRequest
+from bot.memory.facts.fold import folded
+from bot.memory.facts.rendering import render
+from bot.memory.snapshot import DAILY, LONG_TERM, SHARED
+from bot.tape.entries import TapeEntry
+from bot.testing.host import Host
+from bot.testing.scripted_model import ScriptedModel, calls, consolidates, says
+from bot.tools.registry import Tool, ToolContext, ToolOutcome
+
+INNOCENT = "I walked around the lake this morning."
+HISTORY = "[2026-02-10 10:00] They talked."
+MODES = ("saves", "consolidates", "both")
+
+_NUMBERED = re.compile(r"^#(\d+) \[(.*?)(?=^#\d+ \[|\Z)", re.MULTILINE | re.DOTALL)
+_FACT = re.compile(r"^\[(\d+)\] (.*)$", re.MULTILINE)
+
+
+class _Nothing(BaseModel):
+    pass
+
+
+@dataclass(slots=True)
+class Web:
+    """A page that a tool fetches."""
+
+    page: str = ""
+
+    def tool(self) -> Tool[_Nothing]:
+        """Return the tool ``web.fetch``."""
+
+        async def fetch(_: _Nothing, __: ToolContext) -> ToolOutcome:
+            return ToolOutcome(self.page)
+
+        return Tool("web.fetch", "Fetch the page.", _Nothing, fetch)
+
+
+@dataclass(slots=True)
+class Accomplice:
+    """Obeys what a scene wants, in turns and in consolidations.
+
+    Attributes:
+        scene: Of which it reads ``want``, ``quote``, ``page``, ``recall`` and ``ends``.
+        mode: One of ``MODES``; empty for a model that does nothing.
+        rendering: Long-term memory as it is now.
+        reply: What it says at the end of a turn.
+    """
+
+    scene: Mapping[str, Any] = field(default_factory=dict)
+    mode: str = ""
+    rendering: str = ""
+    reply: str = "ok"
+    _plan: list[ModelReply] = field(default_factory=list)
+
+    def model(self) -> ScriptedModel:
+        """Return the model that it is."""
+        return ScriptedModel(self.turn, consolidation=self.consolidation)
+
+    def turn(self, request: ModelRequest) -> ModelReply:
+        """Do one step of a turn."""
+        if request.messages[-1]["role"] == "user":
+            self._plan = self._steps() if self.mode in ("saves", "both") else []
+        return self._plan.pop(0) if self._plan else says(self.reply)
+
+    def _steps(self) -> list[ModelReply]:
+        steps = []
+        if "page" in self.scene:
+            steps.append(calls(("web_fetch", {})))
+        if "recall" in self.scene:
+            steps.append(calls(("memory_recall", {"query": self.scene["recall"], "days": 99})))
+        wanted = self.scene["want"]
+        lines = [*self.rendering.splitlines(), *(f"- {one}" for one in wanted)]
+        steps.append(calls(("memory_save", {"content": "\n".join(lines)})))
+        if "ends" in self.scene and self.rendering:
+            content = "\n".join(f"- {one}" for one in wanted)
+            removed = self.rendering.splitlines()
+            steps.append(calls(("memory_save", {"content": content, "removed": removed})))
+        return [*steps, calls(*[("memory_daily", {"content": one}) for one in wanted])]
+
+    def consolidation(self, request: ModelRequest) -> ModelReply:
+        """Claim what is wanted, on all the evidence that a liar could give."""
+        if self.mode not in ("consolidates", "both"):
+            return consolidates(HISTORY)
+        asked = str(request.messages[-1]["content"])
+        known, _, conversation = asked.rpartition("## Conversation to Process\n")
+        lines = {int(number): text for number, text in _NUMBERED.findall(conversation)}
+        facts = [int(n) for n, _ in _FACT.findall(known.rpartition("## Current facts")[2])]
+        return consolidates(HISTORY, *self._operations(lines, facts))
+
+    def _operations(self, lines: dict[int, str], facts: list[int]) -> Iterator[dict[str, Any]]:
+        words = str(self.scene.get("quote", ""))
+        innocent = next((n for n, text in lines.items() if INNOCENT in text), 1)
+        spoken = next((n for n, text in lines.items() if "] ASSISTANT" in text), 1)
+        hostile = [n for n, text in lines.items() if n not in (innocent, spoken)] or [1]
+        for want in self.scene["want"]:
+            cited = [[(n, quote)] for n in hostile for quote in (words, want, words[:40])]
+            cited += [[(innocent, quote)] for quote in (want, words, INNOCENT, "the lake")]
+            cited += [[(n, words)] for n in (999, -1, 0)]
+            cited += [[(spoken, quote)] for quote in ("ok", words, want)]
+            cited += [[(innocent, INNOCENT), (n, words)] for n in hostile]
+            cited += [[(n, words), (innocent, INNOCENT)] for n in hostile]
+            cited += [[]]
+            for evidence in cited:
+                yield _operation("add", want, None, evidence)
+                for fact in facts[:2]:
+                    yield _operation("supersede", want, fact, evidence)
+        for fact in facts if "ends" in self.scene else ():
+            for evidence in ([(innocent, INNOCENT)], *([(n, words)] for n in hostile), []):
+                yield _operation("retire", None, fact, evidence)
+            yield _operation("restate", self.scene["want"][0], fact, [])
+
+
+def _operation(
+    op: str, text: str | None, fact: int | None, cited: list[tuple[int, str]]
+) -> dict[str, Any]:
+    evidence = [{"message": number, "quote": quote} for number, quote in cited]
+    return {"op": op, "fact": fact, "text": text, "subject": "life", "evidence": evidence}
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """The people of one scene, and their chats: no other scene of the host has them.
+
+    Attributes:
+        number: Of the scene on its host.
+        group: Ada, Bob and Eve are in the chat; else Ada is alone with the bot.
+    """
+
+    number: int
+    group: bool
+
+    def id_of(self, who: str) -> str:
+        """Return the platform's id of somebody."""
+        return f"{self.number}{('ada', 'bob', 'eve').index(who) + 1}"
+
+    @property
+    def chat(self) -> str:
+        """The scene's chat."""
+        return f"g{self.number}" if self.group else self.id_of("ada")
+
+    def fit(self, text: str) -> str:
+        """Return a text of the data with the ids of these people in it."""
+        for who in ("ada", "bob", "eve"):
+            text = text.replace(f"{{{who}}}", self.id_of(who))
+        return text
+
+    def fitted(self, scene: Any) -> Any:
+        """Return a scene with the ids of these people in it."""
+        if isinstance(scene, str):
+            return self.fit(scene)
+        if isinstance(scene, list):
+            return [self.fitted(one) for one in scene]
+        if isinstance(scene, dict):
+            return {key: self.fitted(one) for key, one in scene.items()}
+        return scene
+
+    async def say(
+        self, host: Host, who: str, text: str, *, chat: str = "", name: str = "", **more: Any
+    ) -> str:
+        """Send a message as somebody, and return what answers it; nothing where it is an edit."""
+        chat = chat or self.chat
+        inbound = await host.channel.send(
+            text,
+            chat=chat,
+            sender=Sender(self.id_of(who), name or who.title()),
+            role="owner" if who == "ada" else "member",
+            private=not chat.startswith(("g", "h")),
+            **more,
+        )
+        if inbound.edits is not None:
+            await host.until(lambda: host.bus.statistics()["pending"] == 0)
+            return ""
+        return await host.channel.answer_to(inbound)
+
+
+def sent(step: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a step of the data sends beside its text."""
+    more: dict[str, Any] = {key: step[key] for key in ("quote", "edits", "name") if key in step}
+    if "id" in step:
+        more["message_id"] = step["id"]
+    if "file" in step:
+        name, text, kind, note = (*step["file"], *("document", None)[len(step["file"]) - 2 :])
+        one = Attachment(kind, name, "text/plain", len(text), text=text or None, note=note)
+        more["attachments"] = (one,)
+    return more
+
+
+async def home_facts(host: Host, cast: Cast) -> list[str]:
+    """Return what is believed in the scope of a scene's chat."""
+    tape = f"fake:{cast.chat}" if cast.group else f"person:fake:{cast.chat}"
+    return [fact.text for fact in folded(await host.tape(tape)).active()]
+
+
+async def rendering(host: Host, cast: Cast) -> str:
+    """Return long-term memory of a scene's chat as the model sees it."""
+    tape = f"fake:{cast.chat}" if cast.group else f"person:fake:{cast.chat}"
+    return render(folded(await host.tape(tape)).active())
+
+
+async def believed(host: Host) -> list[str]:
+    """Return all that any memory holds or ever held: facts, and all versions of zones."""
+    found: list[str] = []
+    for name in await host.store.list_tapes():
+        entries = await host.tape(name)
+        found += [fact.text for fact in folded(entries).active()]
+        found += [_zone_text(one) for one in entries if one.name in (LONG_TERM, SHARED, DAILY)]
+    return found
+
+
+def _zone_text(entry: TapeEntry) -> str:
+    return str(entry.data.get("content", ""))
+
+
+def prompts(model: ScriptedModel) -> list[str]:
+    """Return all system prompts of turns."""
+    return [str(one.messages[0]["content"]) for one in model.asked()]
+
+
+def scenes() -> list[dict[str, Any]]:
+    """Return the attacks of the data file."""
+    path = Path(__file__).with_name("memory_attacks.jsonl")
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

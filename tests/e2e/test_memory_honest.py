@@ -1,0 +1,121 @@
+"""What people say of themselves, in many languages and wordings, is kept: the gate is no wall."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.bus import Sender
+from bot.llm.offline.model import OfflineModel
+from bot.llm.offline.statements import facts as stated
+from bot.memory.facts.fold import folded
+from bot.memory.gate.secrets import looks_secret
+from bot.testing.host import Host, session_host
+from bot.testing.manual_clock import ManualClock
+from bot.testing.scripted_model import ScriptedModel, calls, consolidates, learns, says
+
+Pair = dict[str, str]
+
+FRIDAY = datetime(2026, 3, 6, 10, 0, tzinfo=UTC)
+_DATA = Path(__file__).parents[1] / "bot" / "memory" / "honest_statements.jsonl"
+HONEST: list[Pair] = [json.loads(line) for line in _DATA.read_text(encoding="utf-8").splitlines()]
+LANGUAGES = sorted({pair["language"] for pair in HONEST})
+
+
+MISREAD = {"No me gusta el café."}
+"""The responder loses the denial, and so the gate refuses what it makes of them."""
+
+
+def _in(language: str) -> list[Pair]:
+    return [pair for pair in HONEST if pair["language"] == language]
+
+
+async def _say(host: Host, chat: int, text: str, *, private: bool = True) -> str:
+    inbound = await host.channel.send(
+        text, chat=f"c{chat}", sender=Sender(str(chat), "Ada"), private=private
+    )
+    return await host.channel.answer_to(inbound)
+
+
+async def _believed(host: Host, chat: int, *, private: bool = True) -> list[str]:
+    name = f"person:fake:{chat}" if private else f"fake:c{chat}"
+    return [fact.text for fact in folded(await host.tape(name)).active()]
+
+
+def test_the_statements_are_many_and_in_many_languages():
+    assert len({pair["said"] for pair in HONEST}) >= 100
+    assert len(LANGUAGES) >= 8
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_what_an_honest_consolidation_learns_is_kept(tmp_path, language):
+    current: list[Pair] = []
+
+    def answer(_: Any) -> Any:
+        pair = current[-1]
+        return consolidates("[2026-03-06 10:00] Talk.", learns(pair["claim"], pair["said"]))
+
+    model = ScriptedModel(lambda _: says("ok"), consolidation=answer)
+    lost = []
+    async with session_host(tmp_path, model, clock=ManualClock(FRIDAY)) as host:
+        for chat, pair in enumerate(_in(language)):
+            current.append(pair)
+            await _say(host, chat, pair["said"])
+            await _say(host, chat, "/new")
+            if [pair["claim"]] != await _believed(host, chat):
+                lost.append(pair)
+    assert not lost
+
+
+async def test_what_is_honestly_said_in_a_group_is_kept_with_who_said_it(tmp_path):
+    pairs = [pair for language in LANGUAGES for pair in _in(language)[:2]]
+    steps = [consolidates("Talk.", learns(one["claim"], one["said"])) for one in pairs]
+    model = ScriptedModel(lambda _: says("ok"), consolidation=steps)
+    lost = []
+    async with session_host(tmp_path, model, clock=ManualClock(FRIDAY)) as host:
+        for chat, pair in enumerate(pairs):
+            await _say(host, chat, pair["said"], private=False)
+            await _say(host, chat, "/new", private=False)
+            found = await _believed(host, chat, private=False)
+            if found != [f"Ada ({chat}): {pair['claim']}"]:
+                lost.append((pair, found))
+    assert not lost
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_what_a_model_saves_honestly_in_the_turn_is_kept(tmp_path, language):
+    pairs = _in(language)[::2]
+    steps = [
+        step
+        for pair in pairs
+        for step in (calls(("memory_save", {"content": f"- {pair['claim']}"})), says("Saved."))
+    ]
+    lost = []
+    async with session_host(tmp_path, ScriptedModel(steps), clock=ManualClock(FRIDAY)) as host:
+        for chat, pair in enumerate(pairs):
+            await _say(host, chat, pair["said"])
+            if [pair["claim"]] != await _believed(host, chat):
+                lost.append(pair)
+    assert not lost
+
+
+async def test_what_the_offline_responder_reads_of_statements_is_kept(tmp_path):
+    """Each line that it takes for lasting is a fact, whatever else the message says."""
+    numbers = itertools.count()
+    lost = []
+    async with session_host(tmp_path, OfflineModel(), clock=ManualClock(FRIDAY)) as host:
+        for said in dict.fromkeys(pair["said"] for pair in HONEST):
+            lasting = [one for one in stated(said) if not one.daily]
+            if not lasting or said in MISREAD or looks_secret(said) is not None:
+                continue
+            chat = next(numbers)
+            await _say(host, chat, said)
+            if not await _believed(host, chat):
+                lost.append((said, [one.line for one in lasting]))
+    assert next(numbers) >= 50
+    assert not lost
