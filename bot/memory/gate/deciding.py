@@ -20,7 +20,6 @@ from bot.memory.facts.fact import (
     LONGEST_SUBJECT,
     LONGEST_TEXT,
     TRUST,
-    Evidence,
     Fact,
     Status,
     joined,
@@ -28,9 +27,10 @@ from bot.memory.facts.fact import (
 )
 from bot.memory.facts.fold import FactFold
 from bot.memory.facts.proposals import Batch, Decided, Outcome, Proposal, Verdict
-from bot.memory.gate.likeness import contradicts, folded, same
+from bot.memory.gate.clauses import clauses
 from bot.memory.gate.policy import Conflict, Radius, WriteGate, WriteRequest, WriteSignals
 from bot.memory.gate.secrets import looks_secret
+from bot.memory.gate.standing import Standing
 from bot.memory.guards import says_nothing
 from bot.memory.words import words_of
 
@@ -39,7 +39,6 @@ MOST_FACTS = 2_000
 
 _FEW = 3
 _ASKED, _LEARNED, _ACCEPTED, _STRENGTHENED = 0.95, 0.8, 0.9, 0.05
-_KEPT_WORDS = 0.3
 
 
 class Deciding:
@@ -57,6 +56,7 @@ class Deciding:
         self, fold: FactFold, batch: Batch, *, now: datetime, entry: int, radius: Radius
     ) -> None:
         self._facts = dict(fold.facts)
+        self._standing = Standing(self._facts, batch, entry)
         self._next = fold.next_id
         self._before = len(fold.active())
         self._batch = batch
@@ -113,17 +113,17 @@ class Deciding:
         text = " ".join(proposal.text.split()).lstrip("-*•#> ")
         if (why := self._unfit(proposal, text)) is not None:
             return Decided(proposal, "refused", why, signals={"source_quality": 0.0})
-        twin = self._twin(text)
-        if twin is not None and self._rewords(proposal, twin, text):
+        twin = self._standing.twin(text)
+        if twin is not None and self._standing.rewords(proposal, twin, text):
             twin = None
         if twin is not None and twin.status == "active":
             return self._strengthened(proposal, twin)
-        if (gone := self._taken_away(text, proposal.evidence)) is not None:
+        if (gone := self._standing.taken_away(text, proposal.evidence)) is not None:
             return Decided(proposal, "refused", f"fact {gone.id} said so and was ended since")
         if twin is not None and proposal.suspect:
             return Decided(proposal, "known", "it is pending already", twin)
-        rival = self._rival_of(proposal, text)
-        if rival is not None and self._is_stale(proposal, rival):
+        rival = self._standing.rival_of(proposal, text)
+        if rival is not None and self._standing.is_stale(proposal, rival):
             return Decided(proposal, "refused", f"fact {rival.id} is newer")
         if self._full(rival):
             full = f"there are {MOST_FACTS} facts already: forget some first"
@@ -175,7 +175,7 @@ class Deciding:
 
     def _signals(self, proposal: Proposal, rival: Fact | None) -> WriteSignals:
         conflict: Conflict = "none"
-        if rival is not None and not self._same_source(proposal, rival):
+        if rival is not None and not self._standing.same_source(proposal, rival):
             conflict = "high"
         quality = 1.0 if self._batch.author == "person" else TRUST[weakest(proposal.evidence)]
         return WriteSignals(
@@ -212,97 +212,17 @@ class Deciding:
         found = []
         for one in list(self._facts.values()):
             rivals = one.status == "active" and one.id != fact.id and one.text
-            if rivals and self._ends(fact.text, one) and self._same_source(proposal, one):
+            if (
+                rivals
+                and self._standing.ends(fact.text, one)
+                and self._standing.same_source(proposal, one)
+            ):
                 closed = self._close(one)
                 ending = Proposal("retire", fact=one.id)
                 found.append(Decided(ending, "approved", f"fact {fact.id} is newer", closed))
         return found
 
     # What is there already.
-
-    def _twin(self, text: str) -> Fact | None:
-        return next(
-            (
-                one
-                for one in self._facts.values()
-                if one.status in ("active", "pending") and one.text and same(text, one.text)
-            ),
-            None,
-        )
-
-    def _rewords(self, proposal: Proposal, twin: Fact, text: str) -> bool:
-        """Say whether a person gives a fact other words that say nearly the same."""
-        mends = proposal.op == "supersede" and proposal.fact == twin.id
-        return mends and self._batch.author == "person" and text != twin.text
-
-    def _taken_away(self, text: str, evidence: tuple[Evidence, ...]) -> Fact | None:
-        """Return the fact of the same words that ended after all that is said for it now."""
-        newest = max((one.when for one in evidence), default="")
-        if not newest or self._batch.author not in ("consolidation", "import"):
-            return None
-        key = folded(text)
-        ended = (one for one in self._facts.values() if one.status in ("retired", "superseded"))
-        return next(
-            (
-                one
-                for one in ended
-                if one.text and folded(one.text) == key and newest <= one.changed
-            ),
-            None,
-        )
-
-    def _rival(self, text: str) -> Fact | None:
-        return next(
-            (
-                one
-                for one in self._facts.values()
-                if one.status == "active" and one.text and self._ends(text, one)
-            ),
-            None,
-        )
-
-    def _ends(self, text: str, fact: Fact) -> bool:
-        """Say whether a new text ends a fact: lines that an import brings stood side by side."""
-        together = self._batch.author == "import" and fact.admitted == self._entry
-        return not together and contradicts(text, fact.text)
-
-    def _rival_of(self, proposal: Proposal, text: str) -> Fact | None:
-        """Return the fact whose place a new one takes: the one named, if it speaks of the same."""
-        named = self._facts.get(proposal.fact or 0) if proposal.op == "supersede" else None
-        # Whoever proposes may have read it before something else took its place.
-        named = self._heir(named) if named is not None else None
-        if named is not None and named.status == "active":
-            mine, theirs = set(words_of(text)), set(words_of(named.text))
-            related = len(mine & theirs) >= _KEPT_WORDS * min(len(mine), len(theirs))
-            known = self._batch.author == "person" or named.subject == proposal.subject != ""
-            if known or contradicts(text, named.text) or (mine & theirs and related):
-                return named
-        return self._rival(text)
-
-    def _heir(self, fact: Fact) -> Fact:
-        """Return the fact that stands in a fact's place now; itself where none does."""
-        heirs = {
-            one.supersedes: one
-            for one in self._facts.values()
-            if one.supersedes is not None and one.status in ("active", "superseded")
-        }
-        while fact.status == "superseded" and (heir := heirs.pop(fact.id, None)) is not None:
-            fact = heir
-        return fact
-
-    def _same_source(self, proposal: Proposal, rival: Fact) -> bool:
-        """Say whether the same person speaks: their newer words about something are no conflict."""
-        if self._batch.author in ("person", "import"):
-            return True
-        mine = {one.sender for one in proposal.evidence}
-        theirs = {one.sender for one in rival.evidence}
-        own = all(one.origin in ("person", "member") for one in proposal.evidence)
-        return own and (not theirs or theirs == {""} or mine <= theirs)
-
-    def _is_stale(self, proposal: Proposal, rival: Fact) -> bool:
-        mine = max((one.when for one in proposal.evidence), default="")
-        theirs = max((one.when for one in rival.evidence), default="")
-        return bool(mine) and mine < theirs and self._batch.author in ("consolidation", "import")
 
     def _strengthened(self, proposal: Proposal, target: Fact) -> Decided:
         if proposal.why:
@@ -327,7 +247,7 @@ class Deciding:
             return Decided(proposal, "known", f"fact {target.id} holds: it was said again", target)
         if proposal.why or proposal.suspect:
             return Decided(proposal, "refused", proposal.why or proposal.suspect, target)
-        if self._batch.author in ("consolidation", "assistant") and not self._same_source(
+        if self._batch.author in ("consolidation", "assistant") and not self._standing.same_source(
             proposal, target
         ):
             return Decided(proposal, "refused", "somebody else said it", target)
@@ -355,9 +275,9 @@ class Deciding:
 
     def _restated(self, proposal: Proposal, target: Fact) -> Decided:
         text = " ".join(proposal.text.split()).lstrip("-*•#> ")
-        if not text or not set(words_of(text)) <= set(words_of(target.text)):
+        if not text or not self._says_no_more(text, target):
             return Decided(proposal, "refused", f"it says more than fact {target.id} did", target)
-        if (twin := self._twin(text)) is not None and twin.id != target.id:
+        if (twin := self._standing.twin(text)) is not None and twin.id != target.id:
             return Decided(proposal, "known", f"fact {twin.id} says so already", twin)
         if target.status == "active" or target.batch != self._entry:
             return Decided(proposal, "refused", f"fact {target.id} did not end here", target)
@@ -373,11 +293,18 @@ class Deciding:
         )
         return self._changed(proposal, fact, f"what stays of fact {target.id}")
 
+    def _says_no_more(self, text: str, fact: Fact) -> bool:
+        """Say whether a text has words of a fact only, and denies what it denies."""
+        denials = [[one.negated for one in clauses(said)] for said in (text, fact.text)]
+        return set(words_of(text)) <= set(words_of(fact.text)) and any(denials[0]) == any(
+            denials[1]
+        )
+
     def _accepted(self, proposal: Proposal, target: Fact) -> Decided:
         fact = replace(target, status="active", confidence=_ACCEPTED, admitted=self._entry)
         named = self._facts.get(fact.supersedes or 0)
         stands = named is not None and named.status == "active"
-        rival = named if stands else self._rival(fact.text)
+        rival = named if stands else self._standing.rival(fact.text)
         closed = self._close(rival) if rival is not None else None
         if rival is not None:
             fact = replace(fact, supersedes=rival.id)

@@ -259,3 +259,24 @@ def test_what_the_rendering_left_out_is_not_removed_by_a_text_made_from_it():
 
 def _fact(number: int, text: str) -> Fact:
     return Fact(number, text)
+
+
+@pytest.mark.parametrize(
+    ("restated", "kept"),
+    [
+        ("The user does not eat meat with Eva.", True),
+        ("The user does not eat meat.", True),
+        ("The user eats meat.", False),
+        ("The user does not eat fish.", False),
+    ],
+)
+async def test_what_stays_of_a_fact_says_no_more_than_the_fact_did(scope, restated, kept):
+    text = "The user does not eat meat with Eva on Fridays."
+    fact = (await learn(scope, text, said(text))).fact
+    batch = Batch(
+        "ends",
+        "person",
+        (Proposal("retire", fact=fact.id), Proposal("restate", restated, fact=fact.id)),
+    )
+    [_, decided] = (await scope.apply(batch)).decided
+    assert (decided.verdict == "approved") is kept

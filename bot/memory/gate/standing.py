@@ -1,0 +1,112 @@
+"""What stands already of what somebody proposes: the same, its rival, what took its place. Pure."""
+
+from __future__ import annotations
+
+from bot.memory.facts.fact import Evidence, Fact
+from bot.memory.facts.proposals import Batch, Proposal
+from bot.memory.gate.likeness import contradicts, folded, same
+from bot.memory.words import words_of
+
+_KEPT_WORDS = 0.3
+
+
+class Standing:
+    """Looks through the facts of a scope for one batch.
+
+    Args:
+        facts: By number; changed by whoever decides, as it goes.
+        batch: What is proposed.
+        entry: Id of the entry that will record it.
+    """
+
+    def __init__(self, facts: dict[int, Fact], batch: Batch, entry: int) -> None:
+        self._facts = facts
+        self._batch = batch
+        self._entry = entry
+
+    def twin(self, text: str) -> Fact | None:
+        """Return the fact, believed or pending, that says the same; None where none does."""
+        return next(
+            (
+                one
+                for one in self._facts.values()
+                if one.status in ("active", "pending") and one.text and same(text, one.text)
+            ),
+            None,
+        )
+
+    def rewords(self, proposal: Proposal, twin: Fact, text: str) -> bool:
+        """Say whether a person gives a fact other words that say nearly the same."""
+        mends = proposal.op == "supersede" and proposal.fact == twin.id
+        return mends and self._batch.author == "person" and text != twin.text
+
+    def taken_away(self, text: str, evidence: tuple[Evidence, ...]) -> Fact | None:
+        """Return the fact of the same words that ended after all that is said for it now."""
+        newest = max((one.when for one in evidence), default="")
+        if not newest or self._batch.author not in ("consolidation", "import"):
+            return None
+        key = folded(text)
+        ended = (one for one in self._facts.values() if one.status in ("retired", "superseded"))
+        return next(
+            (
+                one
+                for one in ended
+                if one.text and folded(one.text) == key and newest <= one.changed
+            ),
+            None,
+        )
+
+    def rival(self, text: str) -> Fact | None:
+        """Return the fact that cannot hold beside a text; None where all can."""
+        return next(
+            (
+                one
+                for one in self._facts.values()
+                if one.status == "active" and one.text and self.ends(text, one)
+            ),
+            None,
+        )
+
+    def ends(self, text: str, fact: Fact) -> bool:
+        """Say whether a new text ends a fact: lines that an import brings stood side by side."""
+        together = self._batch.author == "import" and fact.admitted == self._entry
+        return not together and contradicts(text, fact.text)
+
+    def rival_of(self, proposal: Proposal, text: str) -> Fact | None:
+        """Return the fact whose place a new one takes: the one named, if it speaks of the same."""
+        named = self._facts.get(proposal.fact or 0) if proposal.op == "supersede" else None
+        # Whoever proposes may have read it before something else took its place.
+        named = self.heir(named) if named is not None else None
+        if named is not None and named.status == "active":
+            mine, theirs = set(words_of(text)), set(words_of(named.text))
+            related = len(mine & theirs) >= _KEPT_WORDS * min(len(mine), len(theirs))
+            known = self._batch.author == "person" or named.subject == proposal.subject != ""
+            if known or contradicts(text, named.text) or (mine & theirs and related):
+                return named
+        return self.rival(text)
+
+    def heir(self, fact: Fact) -> Fact:
+        """Return the fact that stands in a fact's place now; itself where none does."""
+        heirs = {
+            one.supersedes: one
+            for one in self._facts.values()
+            if one.supersedes is not None and one.status in ("active", "superseded")
+        }
+        while fact.status == "superseded" and (heir := heirs.pop(fact.id, None)) is not None:
+            fact = heir
+        return fact
+
+    def same_source(self, proposal: Proposal, rival: Fact) -> bool:
+        """Say whether the same person speaks: their newer words about something are no conflict."""
+        if self._batch.author in ("person", "import"):
+            return True
+        mine = {one.sender for one in proposal.evidence}
+        theirs = {one.sender for one in rival.evidence}
+        own = all(one.origin in ("person", "member") for one in proposal.evidence)
+        return own and (not theirs or theirs == {""} or mine <= theirs)
+
+    def is_stale(self, proposal: Proposal, rival: Fact) -> bool:
+        """Say whether what is proposed was said before what stands was."""
+        mine = max((one.when for one in proposal.evidence), default="")
+        theirs = max((one.when for one in rival.evidence), default="")
+        return bool(mine) and mine < theirs and self._batch.author in ("consolidation", "import")
