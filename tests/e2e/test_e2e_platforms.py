@@ -125,6 +125,6 @@ async def test_the_bot_answers_on_a_telegram_that_is_not_ours(tmp_path):
             keyboard = str(asked)
             assert "/memory clear yes" in keyboard
             await telegram.press("/memory", asked)
-            await telegram.until_text("Long-term memory", within=20)
+            await telegram.until_text("What I remember", within=20)
             # The answer to a button takes the place of its message.
             assert len(await telegram.messages()) == 3

@@ -19,7 +19,7 @@ from bot.testing.openai_server import Call, Reply, ScriptedOpenAI
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 KILLS = 10
-_ASKED = re.compile(r"Write down (N\d+)\.")
+_ASKED = re.compile(r"Write down (N\d+)\b")
 
 
 class NoteTaker:
@@ -51,7 +51,11 @@ class NoteTaker:
         self.requests_left = requests
 
     def _note(self, word: str, part: str) -> Call:
-        return Call("memory_daily", f'{{"content": "{word}{part}."}}', f"call{next(self._numbers)}")
+        return Call(
+            "memory_daily",
+            f'{{"content": "A note is {word}{part}."}}',
+            f"call{next(self._numbers)}",
+        )
 
 
 async def test_a_kill_between_two_calls_of_a_step_runs_each_of_them_once(tmp_path: Path):
@@ -60,7 +64,9 @@ async def test_a_kill_between_two_calls_of_a_step_runs_each_of_them_once(tmp_pat
     words = (f"N{number}" for number in itertools.count(1))
 
     def script(_: object) -> list[Line]:
-        return [("one", f"Write down {next(words)}.")]
+        word = next(words)
+        said = f"Write down {word}: my first note is {word}a, my second note is {word}b."
+        return [("one", said)]
 
     def plan(chance: Any) -> Kill:
         if chance.random() < 0.5:

@@ -37,7 +37,7 @@ def test_the_attacks_are_many():
     "scene",
     [
         # A part of them at each run, all of them among the long proofs.
-        pytest.param(scene, id=scene["id"], marks=[pytest.mark.slow] if number % 4 else [])
+        pytest.param(scene, id=scene["id"], marks=[pytest.mark.slow] if number % 8 else [])
         for number, scene in enumerate(SCENES)
     ],
 )

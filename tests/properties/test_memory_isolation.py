@@ -214,14 +214,14 @@ _QUIETLY = {
 }
 
 
-@settings(max_examples=50, **_QUIETLY)  # type: ignore[arg-type]
+@settings(max_examples=20, **_QUIETLY)  # type: ignore[arg-type]
 @given(st.lists(steps, min_size=4, max_size=16))
 def test_nobody_is_shown_what_was_said_elsewhere(todo):
     _check(todo)
 
 
 @pytest.mark.slow
-@settings(max_examples=25, **_QUIETLY)  # type: ignore[arg-type]
+@settings(max_examples=50, **_QUIETLY)  # type: ignore[arg-type]
 @given(st.lists(steps, min_size=10, max_size=40))
 def test_nobody_is_shown_what_was_said_elsewhere_in_long_lives(todo):
     _check(todo)

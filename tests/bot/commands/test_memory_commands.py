@@ -99,8 +99,8 @@ async def test_no_arguments_make_a_form_fail_and_every_answer_fits_every_platfor
     )
     async with session_host(tmp_path, ScriptedModel()) as host:
         for form in forms:
+            await host.channel.ask("/memory add I like tea")
             for given_to in arguments:
-                await host.channel.ask("/memory add I like tea")
                 told = await host.channel.ask(f"/memory {form} {given_to}")
                 assert told.strip()
                 assert "did not work" not in told

@@ -48,7 +48,7 @@ MARKERS = ("zqxalpha", "Qvöbéta", "ЖщгаммаЫ", "wvu77delta", "鰐鱶", 
 SESSION, HOME = "fake:1", person_scope("fake", "7")
 SENDER = {"id": "7", "name": "Ada", "role": "owner"}
 SETTINGS = settings(
-    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
 )
 Texts = dict[tuple[str, int], TapeEntry]
 
