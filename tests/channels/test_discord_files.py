@@ -69,6 +69,7 @@ async def test_a_file_of_more_than_10_mb_is_not_tried_and_its_place_is_told(
     assert [len(data) for _, data in files(server, place)] == [MOST_UPLOAD]
 
 
+@pytest.mark.slow
 async def test_a_limit_and_a_lost_answer_show_a_file_once(rig, server, place, address, file):
     server.faults.limit_once(0.05, r"POST /channels/\d+/messages$")
     server.faults.lose(r"POST /channels/\d+/messages$", times=2)

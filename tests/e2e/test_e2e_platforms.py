@@ -91,6 +91,7 @@ async def test_a_wrong_token_is_one_clear_line_and_ends_the_program(tmp_path):
     assert "wrongwrong" not in program.said
 
 
+@pytest.mark.slow
 async def test_a_wrong_token_of_one_platform_leaves_the_other_serving(tmp_path):
     async with TelegramProcess() as telegram, DiscordProcess() as discord:
         settings = {

@@ -104,6 +104,7 @@ async def test_what_a_model_saves_honestly_in_the_turn_is_kept(tmp_path, languag
     assert not lost
 
 
+@pytest.mark.slow
 async def test_what_the_offline_responder_reads_of_statements_is_kept(tmp_path):
     """Each line that it takes for lasting is a fact, whatever else the message says."""
     numbers = itertools.count()

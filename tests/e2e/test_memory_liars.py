@@ -100,7 +100,13 @@ MALFORMED: dict[str, Callable[[], ModelReply]] = {
 }
 
 
-@pytest.mark.parametrize("kind", MALFORMED)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=[pytest.mark.slow] if number % 2 else [])
+        for number, kind in enumerate(MALFORMED)
+    ],
+)
 async def test_a_malformed_consolidation_changes_nothing_and_breaks_nothing(tmp_path, kind):
     cast = Cast(1, group=False)
     model = ScriptedModel(lambda _: says("ok"), consolidation=lambda _: MALFORMED[kind]())

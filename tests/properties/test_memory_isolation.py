@@ -214,7 +214,7 @@ _QUIETLY = {
 }
 
 
-@settings(max_examples=20, **_QUIETLY)  # type: ignore[arg-type]
+@settings(max_examples=10, **_QUIETLY)  # type: ignore[arg-type]
 @given(st.lists(steps, min_size=4, max_size=16))
 def test_nobody_is_shown_what_was_said_elsewhere(todo):
     _check(todo)

@@ -88,6 +88,7 @@ async def test_an_unknown_form_of_memory_names_the_nearest_one(tmp_path):
         assert "Did you mean `/memory undo`?" in await host.channel.ask("/memory udno")
 
 
+@pytest.mark.slow
 async def test_no_arguments_make_a_form_fail_and_every_answer_fits_every_platform(tmp_path):
     forms = (
         *("why", "add", "edit", "undo", "clear", "pending", "accept", "drop", "pause", "resume"),

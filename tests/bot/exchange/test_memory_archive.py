@@ -274,6 +274,7 @@ async def test_a_cancelled_archive_leaves_nothing_and_the_next_is_whole(filled):
     assert list(await archived(filled, path)) == NAMES
 
 
+@pytest.mark.slow
 async def test_more_archives_at_once_than_there_are_threads_all_come_to_an_end(filled):
     async with tapes(filled, read_only=True) as store:
         with anyio.fail_after(30):

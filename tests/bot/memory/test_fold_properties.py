@@ -52,7 +52,7 @@ from bot.testing.manual_clock import ManualClock
 
 MESSAGES, TOKENS = 8, 120
 SETTINGS = settings(
-    max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
 )
 
 

@@ -240,6 +240,7 @@ async def test_torn_void_and_unreadable_lines_go_and_no_id_is_given_anew(tmp_pat
     assert "it stood for entry 6" in told[0]
 
 
+@pytest.mark.slow
 async def test_a_damaged_block_goes_with_what_can_still_be_read_of_it(tmp_path):
     async with opened(tmp_path) as store:
         await tell(store, 1, 4_000)
@@ -307,6 +308,7 @@ async def test_where_the_storage_refuses_nothing_is_lost_and_erasing_again_compl
         assert traces(tmp_path) == problems(tmp_path) == []
 
 
+@pytest.mark.slow
 async def test_an_index_whose_place_is_full_is_removed_and_made_anew(tmp_path, monkeypatch):
     await laid_out(tmp_path)
     async with opened(tmp_path) as store:
@@ -350,6 +352,7 @@ async def test_what_is_cancelled_leaves_a_whole_tape_and_can_be_completed(tmp_pa
         assert len(await found(store, "plain")) > 500
 
 
+@pytest.mark.slow
 async def test_a_writer_meanwhile_loses_nothing_and_a_reader_beside_sees_whole_tapes(tmp_path):
     await laid_out(tmp_path)
     said: dict[int, str] = {}
@@ -433,6 +436,7 @@ async def test_an_index_that_a_kill_left_behind_is_not_trusted(tmp_path):
 piece = st.sampled_from(["say", "secret", "many", "archive", "pack", "reset", "erase", "anchor"])
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(history=st.lists(piece, min_size=3, max_size=14), sample=st.randoms(use_true_random=False))
 def test_whatever_a_tape_has_lived_through_what_is_erased_is_gone_and_all_else_stays(

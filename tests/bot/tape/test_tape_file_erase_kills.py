@@ -25,6 +25,7 @@ from bot.tape.stores.examine import examine
 HOST = Path(__file__).with_name("kill_erase_host.py")
 ROOT = Path(__file__).parents[3]
 TAPE = "telegram:42"
+_MOST_HITS = 999
 MOMENTS = [
     "before unlink other",
     "after unlink other",
@@ -147,9 +148,10 @@ async def check(folder: Path, account: Account) -> None:
         account.erased |= account.pending
         account.pending = set()
         hits = await store.search(
-            SearchQuery(tapes=(TAPE,), kinds=frozenset({"message"}), limit=999)
+            SearchQuery(tapes=(TAPE,), kinds=frozenset({"message"}), limit=_MOST_HITS)
         )
-        assert {hit.entry.id for hit in hits} == {n for n, e in held.items() if e.kind == "message"}
+        messages = [number for number, entry in held.items() if entry.kind == "message"]
+        assert {hit.entry.id for hit in hits} == set(messages[-_MOST_HITS:])
         kept = sorted(account.words.keys() - account.erased)[-3:]
         for number in kept:
             [first, *_] = await store.search(SearchQuery(f'"{account.words[number]}"'))
