@@ -10,7 +10,7 @@ from typing import Literal
 from bot.exchange.markdown import Transcript
 from bot.exchange.trajectories import Trajectories
 from bot.tape.codec import encode
-from bot.tape.entries import TapeEntry
+from bot.tape.portions import portions
 from bot.tape.store import TapeStore
 
 Format = Literal["jsonl", "markdown", "trajectories"]
@@ -21,8 +21,6 @@ SUFFIXES: dict[Format, str] = {
     "trajectories": "trajectories.jsonl",
 }
 """What a file of each format is called."""
-
-_CHUNK = 500
 
 
 async def exported(
@@ -41,28 +39,17 @@ async def exported(
     Raises:
         TapeNotFound: There is no such tape.
     """
-    async with aclosing(chunks(store, tape)) as portions:
+    async with aclosing(portions(store, tape)) as parts:
         if form == "jsonl":
-            async for entries in portions:
+            async for entries in parts:
                 yield b"".join(encode([entry]) for entry in entries)
         elif form == "markdown":
             transcript = Transcript(timezone)
             yield transcript.head(await store.get_title(tape), tape).encode()
-            async for entries in portions:
+            async for entries in parts:
                 yield "".join(map(transcript.block, entries)).encode()
         else:
             trajectories = Trajectories()
-            async for entries in portions:
+            async for entries in parts:
                 yield b"".join(line for entry in entries for line in trajectories.take(entry))
             yield b"".join(trajectories.finish())
-
-
-async def chunks(store: TapeStore, tape: str) -> AsyncGenerator[list[TapeEntry], None]:
-    """Yield a tape's entries in portions, up to the newest at the time of asking.
-
-    Raises:
-        TapeNotFound: There is no such tape.
-    """
-    last = await store.version(tape)
-    for first in range(1, last + 1, _CHUNK):
-        yield await store.read(tape, first, min(last, first + _CHUNK - 1))

@@ -22,7 +22,6 @@ import anyio.from_thread
 import anyio.to_thread
 
 from bot.errors import TapeWriteError
-from bot.exchange.exporting import chunks
 from bot.exchange.files import replacing
 from bot.exchange.markdown import Transcript
 from bot.exchange.memory_files import history_md
@@ -36,6 +35,7 @@ from bot.memory.snapshot import LONG_TERM, SHARED
 from bot.memory.window import LOOP_STEP
 from bot.tape.codec import encode
 from bot.tape.entries import TapeEntry
+from bot.tape.portions import portions
 from bot.tape.store import TapeStore
 
 Pieces = AsyncGenerator[bytes, None]
@@ -183,8 +183,8 @@ async def history_pieces(
     Raises:
         TapeNotFound: There is no such session.
     """
-    async with aclosing(chunks(store, session)) as portions:
-        async for entries in portions:
+    async with aclosing(portions(store, session)) as parts:
+        async for entries in parts:
             told = [piece for entry in entries if (piece := history_md(entry, timezone))]
             if counted is not None:
                 counted.history += len(told)
@@ -212,8 +212,8 @@ async def _facts(known: Remembering) -> Pieces:
 async def _decisions(store: TapeStore, known: Remembering) -> Pieces:
     if not known.facts.last:
         return
-    async with aclosing(chunks(store, known.home)) as portions:
-        async for entries in portions:
+    async with aclosing(portions(store, known.home)) as parts:
+        async for entries in parts:
             yield b"".join(encode([one]) for one in entries if _is_decision(one))
 
 
@@ -224,22 +224,22 @@ def _is_decision(entry: TapeEntry) -> bool:
 async def _transcript(store: TapeStore, known: Remembering, timezone: tzinfo) -> Pieces:
     told = Transcript(timezone)
     yield told.head(await store.get_title(known.session), known.session).encode()
-    async with aclosing(_said(store, known)) as portions:
-        async for entries in portions:
+    async with aclosing(_said(store, known)) as parts:
+        async for entries in parts:
             yield "".join(map(told.block, entries)).encode()
 
 
 async def _conversation(store: TapeStore, known: Remembering) -> Pieces:
-    async with aclosing(_said(store, known)) as portions:
-        async for entries in portions:
+    async with aclosing(_said(store, known)) as parts:
+        async for entries in parts:
             yield b"".join(encode([entry]) for entry in entries)
 
 
 async def _said(store: TapeStore, known: Remembering) -> AsyncGenerator[list[TapeEntry], None]:
     """Yield the session's tape, in portions, without what other scopes have put on it."""
     home = known.home
-    async with aclosing(chunks(store, known.session)) as portions:
-        async for entries in portions:
+    async with aclosing(portions(store, known.session)) as parts:
+        async for entries in parts:
             kept: list[TapeEntry] = []
             for entry in entries:
                 if entry.kind == "event" and entry.name == SCOPE:

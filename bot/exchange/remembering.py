@@ -7,12 +7,12 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from bot.errors import TapeNotFound
-from bot.exchange.exporting import chunks
 from bot.exchange.memory_files import memory_md
 from bot.memory.facts.fold import FactFold, folded
 from bot.memory.fold import SCOPE
 from bot.memory.scope import last_facts
 from bot.memory.snapshot import DailyNote, MemorySnapshot, ZoneFold
+from bot.tape.portions import portions
 from bot.tape.service import TapeService
 from bot.tape.store import TapeStore
 
@@ -52,8 +52,8 @@ async def remembering(store: TapeStore, session: str) -> Remembering:
         TapeNotFound: There is no such session.
     """
     zone, facts, home = ZoneFold(), FactFold(), session
-    async with aclosing(chunks(store, session)) as portions:
-        async for entries in portions:
+    async with aclosing(portions(store, session)) as parts:
+        async for entries in parts:
             for entry in entries:
                 zone.apply(entry)
                 facts.apply(entry)

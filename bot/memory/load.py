@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
+
 from pydantic import ValidationError
 
 from bot.memory.fold import SESSION_MARK, Pointers, SessionFold
 from bot.memory.scope import last_facts
 from bot.memory.window import TURN_END, WindowFold
 from bot.tape.entries import TapeEntry
+from bot.tape.portions import portions
 from bot.tape.service import TapeService
-
-_CHUNK = 2_000
 
 
 async def load_fold(tape: TapeService, *, max_messages: int, max_tokens: int) -> SessionFold:
@@ -65,8 +66,7 @@ async def _named(tape: TapeService, pointers: Pointers) -> dict[int, TapeEntry]:
 
 
 async def _apply_from(tape: TapeService, fold: SessionFold, first: int) -> None:
-    last = await tape.version()
-    while first <= last:
-        for entry in await tape.read_entries(first, min(last, first + _CHUNK - 1)):
-            fold.apply(entry)
-        first += _CHUNK
+    async with aclosing(portions(tape.store, tape.name, first)) as parts:
+        async for entries in parts:
+            for entry in entries:
+                fold.apply(entry)

@@ -25,6 +25,7 @@ from bot.memory.facts.undoing import changes_something, inverse, undone_by
 from bot.memory.gate.deciding import Deciding
 from bot.memory.gate.policy import Radius
 from bot.tape.entries import TapeEntry
+from bot.tape.portions import portions
 from bot.tape.service import TapeService
 
 logger = logging.getLogger(__name__)
@@ -36,7 +37,6 @@ _ATTEMPTS = 5
 _MANY = 50
 
 T = TypeVar("T")
-_CHUNK = 2_000
 
 
 class ScopeMemory:
@@ -216,13 +216,12 @@ class ScopeMemory:
 
     async def _catch_up(self) -> None:
         """Take in what another process wrote."""
-        last = await self.tape.version()
         first = self._fold.version + 1
-        while first <= last:
-            for entry in await self.tape.read_entries(first, min(last, first + _CHUNK - 1)):
-                if entry.id > self._fold.version:
-                    self._fold.apply(entry)
-            first += _CHUNK
+        async with aclosing(portions(self.tape.store, self.name, first)) as parts:
+            async for entries in parts:
+                for entry in entries:
+                    if entry.id > self._fold.version:
+                        self._fold.apply(entry)
 
 
 async def last_facts(tape: TapeService, last: int | None = None) -> list[TapeEntry]:

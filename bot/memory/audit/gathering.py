@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import aclosing, suppress
 
 from bot.clock import Clock
 from bot.errors import TapeNotFound
@@ -18,12 +18,12 @@ from bot.memory.scope import last_facts
 from bot.memory.scopes import Scopes, is_scope
 from bot.memory.zone import MemoryZone
 from bot.tape.entries import TapeEntry
+from bot.tape.portions import portions
 from bot.tape.service import TapeService
 from bot.tape.store import TapeStore
 
-_CHUNK = 2_000
-_NEAR = 64
-"""Entries that lie so close together are read at once."""
+_NEAR, _LONGEST = 64, 2_000
+"""Entries that lie so close together are read at once; so many at most."""
 
 _MESSAGES, _TOKENS = 200, 96_000
 
@@ -72,10 +72,10 @@ class Gathering:
         except TapeNotFound:
             return AuditedScope(name)
         replay = Replay()
-        for first in range(1, version + 1, _CHUNK):
-            last = min(version, first + _CHUNK - 1)
-            for entry in await self._store.read(name, first, last):
-                replay.apply(entry)
+        async with aclosing(portions(self._store, name, last=version)) as parts:
+            async for entries in parts:
+                for entry in entries:
+                    replay.apply(entry)
         cited = {(one.tape, one.entry) for fact in fold.active() for one in fact.evidence}
         return AuditedScope(name, fold, replay, await self._evidence(cited))
 
@@ -108,7 +108,7 @@ def _spans(ids: Iterable[int]) -> list[tuple[int, int]]:
     """Return ranges that hold these ids, none of them long, and with no long gap in any."""
     spans: list[tuple[int, int]] = []
     for number in sorted(ids):
-        if spans and number - spans[-1][1] <= _NEAR and number - spans[-1][0] < _CHUNK:
+        if spans and number - spans[-1][1] <= _NEAR and number - spans[-1][0] < _LONGEST:
             spans[-1] = (spans[-1][0], number)
         else:
             spans.append((number, number))

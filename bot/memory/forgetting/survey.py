@@ -6,8 +6,8 @@ a tape no more is in memory than a piece and what is to go.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
-from contextlib import aclosing
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -24,9 +24,9 @@ from bot.memory.longterm import LongTermMemory
 from bot.memory.scopes import PERSON, WORKSPACE, is_scope
 from bot.memory.window import TURN_END
 from bot.tape.entries import TapeEntry
+from bot.tape.portions import portions
 from bot.tape.store import TapeStore
 
-_PIECE = 500
 _ROUNDS = 8
 
 
@@ -276,26 +276,12 @@ async def each(
         through: The id to end with; by default the newest.
     """
     done = first - 1
-    async with aclosing(pieces(store, tape, first, through)) as found:
-        async for piece in found:
-            await anyio.to_thread.run_sync(_look, look, piece)
-            done = piece[-1].id if piece else done
+    with suppress(TapeNotFound):
+        async with aclosing(portions(store, tape, first, through)) as parts:
+            async for entries in parts:
+                await anyio.to_thread.run_sync(_look, look, entries)
+                done = entries[-1].id if entries else done
     return done
-
-
-async def pieces(
-    store: TapeStore, tape: str, first: int = 1, through: int | None = None
-) -> AsyncGenerator[list[TapeEntry], None]:
-    """Yield a tape's entries, oldest first, a piece at a time."""
-    try:
-        last = await store.version(tape) if through is None else through
-        while first <= last:
-            piece = await store.read(tape, first, min(last, first + _PIECE - 1))
-            if piece:
-                yield piece
-            first += _PIECE
-    except TapeNotFound:
-        return
 
 
 def _look(look: Callable[[TapeEntry], object], piece: list[TapeEntry]) -> None:

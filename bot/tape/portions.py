@@ -1,0 +1,30 @@
+"""A tape of any length, read a portion at a time."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+
+from bot.tape.entries import TapeEntry
+from bot.tape.store import TapeStore
+
+_PORTION = 500
+
+
+async def portions(
+    store: TapeStore, tape: str, first: int = 1, last: int | None = None
+) -> AsyncGenerator[list[TapeEntry], None]:
+    """Yield a tape's entries, oldest first, in portions; one may be empty where a reset dropped them.
+
+    Args:
+        store: Where it is.
+        tape: Its name.
+        first: The id to begin with.
+        last: The id to end with; by default the newest at the time of asking.
+
+    Raises:
+        TapeNotFound: There is no such tape.
+    """
+    last = await store.version(tape) if last is None else last
+    while first <= last:
+        yield await store.read(tape, first, min(last, first + _PORTION - 1))
+        first += _PORTION
