@@ -116,8 +116,8 @@ class Deferred:
             Unreachable: There is no connection.
             discord.HTTPException: Discord refused it.
         """
-        waiting = self._answered.get(_answer_of(key))
-        if waiting is None or waiting.until < time.monotonic():
+        waiting = self._still_answered(key)
+        if waiting is None:
             return None
         message = await self._webhook(waiting).send(
             content,
@@ -135,10 +135,15 @@ class Deferred:
             Unreachable: There is no connection.
             discord.HTTPException: Discord refused it.
         """
-        waiting = self._answered.get(_answer_of(key))
-        if waiting is None or waiting.until < time.monotonic():
+        waiting = self._still_answered(key)
+        if waiting is None:
             return None
         return str((await self._webhook(waiting).send(file=file, wait=True)).id)
+
+    def _still_answered(self, key: str) -> _Waiting | None:
+        """Return the command that an answer is to; None where Discord takes no more for it."""
+        waiting = self._answered.get(_answer_of(key))
+        return waiting if waiting is not None and waiting.until >= time.monotonic() else None
 
     def _webhook(self, waiting: _Waiting) -> discord.Webhook:
         client = self._uplink.client
