@@ -6,20 +6,18 @@ third come at any time.
 
 from __future__ import annotations
 
-import json
 import random
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
 import anyio.to_thread
 import pytest
+from nursery import nursery
 
 from bot.tape.entries import TapeEntry
 from bot.tape.store import HEADER
@@ -27,48 +25,7 @@ from bot.tape.stores.examine import examine
 from bot.tape.stores.file import FileTapeStore
 
 HOST = Path(__file__).with_name("kill_tape_host.py")
-ROOT = Path(__file__).parents[2]
 TAPE = "telegram:42"
-
-
-class Nursery:
-    """The process whose children work and are killed."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self._process = process
-
-    def life(
-        self, folder: Path, work: str, seed: int, kill: dict[str, Any]
-    ) -> list[dict[str, Any]]:
-        """Let a child live; return what it said until it was killed."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        order = {"folder": str(folder), "work": work, "seed": seed, "kill": kill}
-        self._process.stdin.write(json.dumps(order) + "\n")
-        self._process.stdin.flush()
-        heard = []
-        for line in self._process.stdout:
-            heard.append(json.loads(line))
-            if "dead" in heard[-1]:
-                assert heard[-1]["dead"], "it died of something else"
-                return heard
-        raise AssertionError("the nursery is gone")
-
-
-@contextmanager
-def nursery() -> Iterator[Nursery]:
-    with subprocess.Popen(
-        [sys.executable, str(HOST)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-        env={"PYTHONPATH": str(ROOT), "PATH": ""},
-    ) as process:
-        try:
-            yield Nursery(process)
-        finally:
-            process.kill()
 
 
 @dataclass
@@ -163,12 +120,13 @@ async def kill_often(folder: Path, work: str, count: int, moments: list[str]) ->
     chance = random.Random(9)
     hit: Counter[str] = Counter()
     account = Account()
-    with nursery() as host:
+    with nursery(HOST) as host:
         for number, kill in enumerate(kills(count, moments, chance)):
             home = folder / str(number // 20)
             if number % 20 == 0:
                 account = Account()
-            heard = await anyio.to_thread.run_sync(host.life, home, work, number, kill)
+            life = partial(host.life, folder=home, work=work, seed=number, kill=kill)
+            heard = await anyio.to_thread.run_sync(life)
             account.hear(heard)
             await check(home, account)
             hit.update(event.get("died", "late") for event in heard if "said" not in event)

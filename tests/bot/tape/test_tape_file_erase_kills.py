@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import random
-import subprocess
-import sys
 import zlib
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
 import anyio.to_thread
 import pytest
+from nursery import nursery
 from tape_files import opened
 
 from bot.tape.search import SearchQuery
 from bot.tape.stores.examine import examine
 
 HOST = Path(__file__).with_name("kill_erase_host.py")
-ROOT = Path(__file__).parents[3]
 TAPE = "telegram:42"
 _MOST_HITS = 999
 MOMENTS = [
@@ -40,43 +37,6 @@ MOMENTS = [
     "after rename fork",
 ]
 """Of the index's digest; of a part written anew; of one packed anew; of the index's new file."""
-
-
-class Nursery:
-    """The process whose children work and are killed."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self._process = process
-
-    def life(self, folder: Path, seed: int, kill: dict[str, Any]) -> list[dict[str, Any]]:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        order = {"folder": str(folder), "work": "erase", "seed": seed, "kill": kill}
-        self._process.stdin.write(json.dumps(order) + "\n")
-        self._process.stdin.flush()
-        heard = []
-        for line in self._process.stdout:
-            heard.append(json.loads(line))
-            if "dead" in heard[-1]:
-                assert heard[-1]["dead"], "it died of something else"
-                return heard
-        raise AssertionError("the nursery is gone")
-
-
-@contextmanager
-def nursery() -> Iterator[Nursery]:
-    with subprocess.Popen(
-        [sys.executable, str(HOST)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-        env={"PYTHONPATH": f"{ROOT}:{ROOT / 'tests' / 'e2e'}", "PATH": ""},
-    ) as process:
-        try:
-            yield Nursery(process)
-        finally:
-            process.kill()
 
 
 @dataclass
@@ -181,13 +141,14 @@ async def test_kills_while_erasing_leave_old_entries_or_tombstones_and_nothing_o
     chance = random.Random(9)
     hit: Counter[str] = Counter()
     account = Account()
-    with nursery() as host:
+    with nursery(HOST) as host:
         for number, kill in enumerate(kills(count, chance)):
             folder = tmp_path / str(number // 15)
             if number % 15 == 0:
                 account = Account()
             with anyio.fail_after(60):
-                heard = await anyio.to_thread.run_sync(host.life, folder, number, kill)
+                life = partial(host.life, folder=folder, work="erase", seed=number, kill=kill)
+                heard = await anyio.to_thread.run_sync(life)
             account.hear(heard)
             await check(folder, account)
             hit.update(
