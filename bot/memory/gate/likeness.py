@@ -11,8 +11,6 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from rapidfuzz import fuzz
-
 from bot.llm.offline.lines import conflicts, parse
 from bot.memory.gate.clauses import clauses
 from bot.memory.gate.lexicon import UNSPACED, content, fold, pairs, words
@@ -21,7 +19,7 @@ from bot.memory.gate.numerals import with_digits
 from bot.memory.gate.quantities import quantities
 
 _LONGEST = 2_000
-_ALIKE = 92
+_ALIKE = 95
 _PAIRS = 32_768
 """Comparisons remembered: a batch is compared with all that its scope believes."""
 _USER = re.compile(
@@ -171,11 +169,12 @@ def same(a: str, b: str) -> bool:
         return len(many) - len(few) <= max(1, len(few) // 4) and len(few) >= 3
     if UNSPACED.search(fold(a)):
         return len(few & many) * 10 >= len(many) * 9
-    return (
-        len(few) > 3
-        and len(few - many) <= 1
-        and fuzz.token_sort_ratio(folded(a), folded(b)) >= _ALIKE + 3
-    )
+    if len(few) <= 3 or len(few - many) > 1:
+        return False
+    # Loaded when two texts are first nearly the same: starting must not wait for it.
+    from rapidfuzz import fuzz
+
+    return fuzz.token_sort_ratio(folded(a), folded(b)) >= _ALIKE
 
 
 def _said(text: str) -> frozenset[str]:
