@@ -9,7 +9,6 @@ Rule 3: what cannot be looked into counts as holding the words.
 from __future__ import annotations
 
 import gzip
-import re
 import unicodedata
 import zipfile
 import zlib
@@ -18,10 +17,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import IO
 
-_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
-_SPACES = dict.fromkeys("nrtbf", " ")
-_MOST_ESCAPED = 3
-"""How often a text may have been escaped: an argument of a tool is JSON within JSON."""
+from bot.memory.forgetting.wording import MOST_ESCAPED, unescaped
 
 _MOST_PACKED = 4
 """How deep archives may lie within one another."""
@@ -58,7 +54,7 @@ class Wording:
 
     def is_in(self, text: str) -> bool:
         """Return whether a text holds any of the words."""
-        for _ in range(_MOST_ESCAPED + 1):
+        for _ in range(MOST_ESCAPED + 1):
             plain = folded(text)
             if any(word in plain for word in self.words):
                 return True
@@ -72,18 +68,6 @@ def folded(text: str) -> str:
     """Return a text without what makes no difference."""
     text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     return " ".join(text.split())
-
-
-def unescaped(text: str) -> str:
-    """Return a text with JSON's escapes read, white space of any kind as a space."""
-
-    def plain(found: re.Match[str]) -> str:
-        code, sign = found.groups()
-        return chr(int(code, 16)) if code else _SPACES.get(sign, sign)
-
-    # What lies beyond the basic plane is escaped in two halves.
-    halves = _ESCAPE.sub(plain, text).encode("utf-16", "surrogatepass")
-    return halves.decode("utf-16", "replace")
 
 
 def file_holds(path: Path, wording: Wording) -> bool:

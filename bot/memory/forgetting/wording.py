@@ -26,7 +26,7 @@ _TOKEN = re.compile(rf"[{_UNSPACED}]+|(?:(?![{_UNSPACED}_])[\w{_MARKS}])+")
 _RUN = re.compile(rf"[{_UNSPACED}]+")
 _UNSEEN = re.compile(r"[\u00ad\u200b-\u200f\u2060-\u2064\ufe00-\ufe0f\ufeff]")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
-_MOST_ESCAPED = 3
+MOST_ESCAPED = 3
 """How often a text may have been escaped: a tool's arguments are JSON within JSON."""
 
 _YEAR = re.compile(r"(?:19|20)\d\d")
@@ -86,11 +86,11 @@ def tokens(text: str) -> list[str]:
 
 def readings(text: str) -> Iterator[str]:
     """Yield a text folded: as it stands, and with JSON's escapes read."""
-    for _ in range(_MOST_ESCAPED + 1):
+    for _ in range(MOST_ESCAPED + 1):
         yield folded(text)
         if "\\" not in text:
             return
-        text = _unescaped(text)
+        text = unescaped(text)
 
 
 def is_unspaced(token: str) -> bool:
@@ -225,7 +225,9 @@ def _pairs(run: str) -> list[str]:
     return [run[i : i + 2] for i in range(max(1, len(run) - 1))]
 
 
-def _unescaped(text: str) -> str:
+def unescaped(text: str) -> str:
+    """Return a text with JSON's escapes read, white space of any kind as a space."""
+
     def plain(found: re.Match[str]) -> str:
         code, sign = found.groups()
         if code:
