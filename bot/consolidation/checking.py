@@ -10,17 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import date, tzinfo
+from datetime import tzinfo
 
 from bot.consolidation.prompts import Cited, OperationAnswer
-from bot.memory.attachments import attachments
-from bot.memory.facts.citing import cite, is_own
+from bot.memory.facts.citing import cite, cite_others, is_own, others_words
 from bot.memory.facts.fact import Evidence, Fact
 from bot.memory.facts.proposals import Proposal
 from bot.memory.gate.claims import holding, overlap, unsupported
 from bot.memory.gate.ending import not_ended
 from bot.memory.gate.orders import gives_orders
-from bot.memory.transcript import is_owner, said_at, speaker
+from bot.memory.transcript import is_owner, said_on, speaker
 from bot.tape.entries import TapeEntry
 
 _TEXTS = frozenset({"add", "supersede"})
@@ -88,15 +87,15 @@ class Checker:
         return found, ""
 
     def _sentence(self, entry: TapeEntry, quote: str) -> _Found | None:
-        evidence = cite(self.tape, entry, quote)
         said = holding(quote, str(entry.payload.get("content", "")))
         if said is not None:
+            evidence = cite(self.tape, entry, said)
             if evidence.origin in ("person", "member") and not is_own(entry):
                 return None
-            return _Found(entry, replace(evidence, quote=_short(said)), said)
-        for text in _quoted_texts(entry):
+            return _Found(entry, evidence, said)
+        for text in others_words(entry):
             if (said := holding(quote, text)) is not None:
-                return _Found(entry, replace(evidence, origin="quoted", who="quoted text"), said)
+                return _Found(entry, cite_others(self.tape, entry, quote), said)
         return None
 
     def _foreign(self, made: Proposal, found: Sequence[_Found]) -> Proposal:
@@ -132,7 +131,9 @@ class Checker:
         for sentences in tries:
             said = " ".join(one.sentence for one in sentences)
             last = sentences[-1].entry
-            why = unsupported(claim, said, when=self._day(last), names=(speaker(last),))
+            why = unsupported(
+                claim, said, when=said_on(last, self.timezone), names=(speaker(last),)
+            )
             if why is None:
                 return sentences, ""
         return (), why or ""
@@ -141,28 +142,13 @@ class Checker:
         """Return the end of a fact, resting on the sentences that end it."""
         why: str | None = None
         for one in own:
-            why = not_ended(fact.text, one.sentence, self._day(one.entry))
+            why = not_ended(fact.text, one.sentence, said_on(one.entry, self.timezone))
             if why is None:
                 return _resting_on(made, [one])
         return replace(made, why=f"fact {fact.id} does not end: {why}")
-
-    def _day(self, entry: TapeEntry) -> date | None:
-        moment = said_at(entry)
-        return moment.astimezone(self.timezone).date() if moment is not None else None
 
 
 def _resting_on(made: Proposal, carriers: Sequence[_Found], why: str = "") -> Proposal:
     if why:
         return replace(made, why=why)
     return replace(made, evidence=tuple(one.evidence for one in carriers))
-
-
-def _quoted_texts(entry: TapeEntry) -> list[str]:
-    quote = entry.meta.get("quote")
-    texts = [quote] if isinstance(quote, str) else []
-    return [*texts, *(one.quotable for one in attachments(entry.meta) if one.quotable)]
-
-
-def _short(text: str) -> str:
-    plain = " ".join(text.split())
-    return plain if len(plain) <= 300 else f"{plain[:299]}…"

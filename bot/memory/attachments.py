@@ -80,7 +80,7 @@ def describe(
     parts = []
     for place, one in enumerate(attachments(meta)):
         words = [one.note or "", (remarks or {}).get(place, "")]
-        parts.append("\n" + _line(one, [_one_line(word, _LONGEST_NOTE) for word in words if word]))
+        parts.append("\n" + _line(one, [one_line(word, _LONGEST_NOTE) for word in words if word]))
         if one.quotable:
             parts.append(quote_block(_cut(one.quotable, excerpt)))
     return clean("".join(parts))
@@ -135,7 +135,8 @@ def _is_one(given: object) -> bool:
     return isinstance(given, dict) and given.get("kind") in _KINDS
 
 
-def _one_line(text: str, longest: int) -> str:
+def one_line(text: str, longest: int) -> str:
+    """Return a text on one line, cut to so many characters."""
     plain = " ".join(text.split())
     return plain if len(plain) <= longest else f"{plain[: longest - 1]}…"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, date, datetime, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -23,6 +23,12 @@ _MARKS = re.compile(r"[\[\]()<>:\x00-\x1f]")
 def said_at(entry: TapeEntry) -> datetime | None:
     """Return when an entry was said, by the platform's clock where it has one; aware."""
     return _moment(entry.meta.get("sent") or entry.meta.get("ts"))
+
+
+def said_on(entry: TapeEntry, timezone: tzinfo | None) -> date | None:
+    """Return the day on which an entry was said, in the user's zone; None where that is unknown."""
+    moment = said_at(entry)
+    return moment.astimezone(timezone).date() if moment is not None else None
 
 
 def recorded_at(entry: TapeEntry) -> datetime | None:
@@ -50,6 +56,12 @@ def sender_name(entry: TapeEntry) -> str:
     """Return the name shown of who wrote a message: one line, no sign that marks a speaker."""
     sender = entry.meta.get("sender")
     return clean_name(str(sender.get("name") or "") if isinstance(sender, dict) else "")
+
+
+def sender_id(entry: TapeEntry) -> str:
+    """Return the platform's id of who said something; empty where nobody did."""
+    sender = entry.meta.get("sender")
+    return str(sender.get("id") or "") if isinstance(sender, dict) else ""
 
 
 def clean_name(name: str) -> str:

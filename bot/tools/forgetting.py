@@ -5,12 +5,12 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.errors import MemoryRefused
-from bot.memory.forgetting.finding import Rights, sender_id
+from bot.memory.forgetting.finding import Rights
 from bot.memory.forgetting.requests import asked_note
 from bot.memory.forgetting.survey import Surveyor
 from bot.memory.forgetting.telling import confirming, question
 from bot.memory.forgetting.wanted import wanted
-from bot.memory.transcript import is_owner
+from bot.memory.transcript import is_owner, sender_id
 from bot.memory.window import inbound_ids
 from bot.tape.entries import TapeEntry
 from bot.tools.registry import Tool, ToolContext, ToolOutcome

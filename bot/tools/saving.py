@@ -10,11 +10,12 @@ Rule 3: a daily note is in the prompt as well: what would not be believed is not
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
+from datetime import tzinfo
 
 from bot.errors import MemoryRefused
-from bot.memory.attachments import attachments
-from bot.memory.facts.citing import cite, is_own
+from bot.memory.facts.asked import ORDERS
+from bot.memory.facts.citing import cite, cite_others, is_own, others_words
 from bot.memory.facts.fact import Evidence, Fact
 from bot.memory.facts.proposals import Batch, Decided, Operation, Outcome, Proposal
 from bot.memory.facts.rendering import difference
@@ -23,7 +24,7 @@ from bot.memory.gate.ending import not_ended
 from bot.memory.gate.orders import gives_orders
 from bot.memory.gate.secrets import looks_secret
 from bot.memory.guards import check_rewrite, lines_of
-from bot.memory.transcript import is_owner, said_at, speaker
+from bot.memory.transcript import is_owner, said_on, speaker
 from bot.tape.entries import TapeEntry
 from bot.tools.registry import ToolContext
 
@@ -56,9 +57,10 @@ def saving(content: str, removed: Sequence[str], context: ToolContext) -> Batch:
             "in a group only an owner may take lines away or change them: keep them as they are"
         )
     _check_lines(len(change.added) + len(change.replaced))
+    grounds = _grounds(context)
     proposals = [
-        *(_proposed("supersede", line, context, number) for line, number in change.replaced),
-        *(_proposed("add", line, context) for line in change.added),
+        *(_proposed("supersede", line, grounds, number) for line, number in change.replaced),
+        *(_proposed("add", line, grounds) for line in change.added),
         *(_ended(number, facts, context) for number in change.removed),
     ]
     return Batch(f"call:{context.call}", "assistant", tuple(proposals))
@@ -72,9 +74,10 @@ def noted(note: str, context: ToolContext) -> str:
     """
     lines: list[str] = []
     _check_lines(len(lines_of(note)))
+    grounds = _grounds(context)
     for written in note.splitlines():
         for line in lines_of(written):
-            proposal = _proposed("add", line, context)
+            proposal = _proposed("add", line, grounds)
             why = proposal.suspect or proposal.why
             if not why and (what := looks_secret(line)) is not None:
                 why = f"it looks like {what}"
@@ -131,16 +134,48 @@ def _unsaved(decided: Decided) -> str:
     return f"Not saved ({decided.reason}): {line!r}."
 
 
-def _proposed(op: Operation, line: str, context: ToolContext, fact: int | None = None) -> Proposal:
-    evidence, why = _evidence(line, context)
-    foreign = [one for text, one in _foreign(context) if overlap(line, text) >= _CARRIED]
+@dataclass(frozen=True, slots=True)
+class _Grounds:
+    """What lines may rest on.
+
+    Attributes:
+        tape: That holds it.
+        timezone: The user's.
+        asking: The messages that the turn answers.
+        own: People's own messages, newest first, those that the turn answers before all others.
+        foreign: Texts in view that are no person's own, each as evidence.
+    """
+
+    tape: str
+    timezone: tzinfo | None
+    asking: Sequence[TapeEntry]
+    own: Sequence[TapeEntry]
+    foreign: Sequence[tuple[str, Evidence]]
+
+
+def _grounds(context: ToolContext) -> _Grounds:
+    earlier = context.memory.fold.window.spoken()[-_LOOKED_AT:]
+    newest = [*reversed(context.asking), *reversed(earlier)]
+    own = [one for one in newest if one.kind == "message" and is_own(one)]
+    return _Grounds(
+        context.tape.name,
+        context.zone.timezone,
+        context.asking,
+        [one for one in {one.id: one for one in own}.values() if one.payload.get("content")],
+        _foreign(earlier, context.tape.name),
+    )
+
+
+def _proposed(op: Operation, line: str, grounds: _Grounds, fact: int | None = None) -> Proposal:
+    evidence, why = _evidence(line, grounds)
+    foreign = [one for text, one in grounds.foreign if overlap(line, text) >= _CARRIED]
     suspect = ""
     if not evidence and foreign:
         evidence = (foreign[-1],)
         suspect = "it is from quoted or fetched text, and no words of a person say it"
-    elif gives_orders(line) and not all(_may_order(one) for one in context.asking):
-        evidence = evidence or tuple(cite(context.tape.name, one) for one in context.asking)
-        suspect = "it tells the assistant what to do, and an owner did not say it"
+    elif gives_orders(line) and not all(_may_order(one) for one in grounds.asking):
+        evidence = evidence or tuple(cite(grounds.tape, one) for one in grounds.asking)
+        suspect = ORDERS
     if suspect:
         return Proposal(op, line, fact, evidence=evidence, suspect=suspect)
     return Proposal(op, _attributed(line, evidence), fact, evidence=evidence, why=why)
@@ -156,51 +191,38 @@ def _attributed(line: str, evidence: Sequence[Evidence]) -> str:
     return line if not who or who in line else f"{who}: {line}"
 
 
-def _evidence(line: str, context: ToolContext) -> tuple[tuple[Evidence, ...], str]:
+def _evidence(line: str, grounds: _Grounds) -> tuple[tuple[Evidence, ...], str]:
     """Return what a line rests on; with why it does not where nothing carries it."""
-    own = [one for one in _own(context) if one.payload.get("content")]
-    for entry in own:
-        when = said_at(entry)
+    for entry in grounds.own:
         sentence = best_support(
             line,
             str(entry.payload["content"]),
-            when=when.date() if when is not None else None,
+            when=said_on(entry, grounds.timezone),
             names=(speaker(entry),),
         )
         if sentence is not None:
-            return (cite(context.tape.name, entry, sentence),), ""
-    asking = [one for one in context.asking if is_own(one)]
-    if not asking or _foreign(context):
+            return (cite(grounds.tape, entry, sentence),), ""
+    asking = [one for one in grounds.asking if is_own(one)]
+    if not asking or grounds.foreign:
         return (), "no words of the user carry it"
     # In other words, or in another language: names, numbers and dates must be there all the same.
     said = " ".join(str(one.payload.get("content", "")) for one in asking)
-    when = said_at(asking[-1])
     names = tuple(speaker(one) for one in asking)
-    why = unsupported(line, said, when=when.date() if when is not None else None, names=names)
+    when = said_on(asking[-1], grounds.timezone)
+    why = unsupported(line, said, when=when, names=names)
     if why is not None:
         return (), why
-    return tuple(cite(context.tape.name, one) for one in asking), ""
+    return tuple(cite(grounds.tape, one) for one in asking), ""
 
 
-def _own(context: ToolContext) -> list[TapeEntry]:
-    """Return people's own messages, newest first, those that the turn answers before all others."""
-    earlier = context.memory.fold.window.spoken()[-_LOOKED_AT:]
-    found = [*reversed(context.asking), *reversed(earlier)]
-    return list({one.id: one for one in found if one.kind == "message" and is_own(one)}.values())
-
-
-def _foreign(context: ToolContext) -> list[tuple[str, Evidence]]:
-    """Return the texts in view that are no person's own, each as evidence."""
+def _foreign(entries: Sequence[TapeEntry], tape: str) -> list[tuple[str, Evidence]]:
+    """Return the texts among entries that are no person's own, each as evidence."""
     found = []
-    for entry in context.memory.fold.window.spoken()[-_LOOKED_AT:]:
-        cited = cite(context.tape.name, entry)
+    for entry in entries:
         if entry.kind == "tool_result" and entry.payload.get("name") not in _OWN_TOOLS:
-            found.append((str(entry.payload.get("content", "")), cited))
-        quote = entry.meta.get("quote")
-        texts = [quote] if isinstance(quote, str) else []
-        for text in (*texts, *(one.quotable for one in attachments(entry.meta) if one.quotable)):
-            cited = cite(context.tape.name, entry, text)
-            found.append((text, replace(cited, origin="quoted", who="quoted text")))
+            text = str(entry.payload.get("content", ""))
+            found.append((text, cite(tape, entry)))
+        found += [(text, cite_others(tape, entry, text)) for text in others_words(entry)]
     return found
 
 

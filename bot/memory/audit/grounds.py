@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, tzinfo
 
-from bot.memory.attachments import attachments
 from bot.memory.audit.finding import AuditedScope, Finding, told
+from bot.memory.facts.citing import others_words, words_in
 from bot.memory.facts.fact import Evidence, Fact
 from bot.memory.facts.fold import FACTS
 from bot.memory.forgetting.tombstones import is_erased
@@ -23,7 +23,7 @@ from bot.memory.gate.likeness import folded
 from bot.memory.gate.secrets import looks_secret
 from bot.memory.guards import lines_of
 from bot.memory.snapshot import DAILY, HISTORY, LONG_TERM, SHARED
-from bot.memory.transcript import said_at, speaker
+from bot.memory.transcript import said_on, speaker
 from bot.tape.entries import TapeEntry
 
 _OWN = ("person", "member", "import")
@@ -189,23 +189,12 @@ def _said(cited: Evidence, entry: TapeEntry | None, timezone: tzinfo | None) -> 
         return f"what it rests on, {where}, does not exist"
     if is_erased(entry):
         return f"what it rests on, {where}, was erased"
-    texts = _texts(entry, quoted=cited.origin == "quoted")
-    moment = said_at(entry)
-    when = moment.astimezone(timezone).date() if moment is not None else None
+    texts = others_words(entry) if cited.origin == "quoted" else [words_in(entry)]
     for text in texts:
         sentences = _holding(cited.quote, text)
         if sentences is not None:
-            return _Said(sentences, text, when, speaker(entry))
+            return _Said(sentences, text, said_on(entry, timezone), speaker(entry))
     return f"its quote is not in what it rests on, {where}"
-
-
-def _texts(entry: TapeEntry, *, quoted: bool) -> list[str]:
-    """Return what an entry says that counts as evidence of an origin."""
-    if not quoted:
-        return [str(entry.payload.get("content") or entry.data.get("arguments") or "")]
-    quote = entry.meta.get("quote")
-    texts = [quote] if isinstance(quote, str) else []
-    return [*texts, *(one.quotable for one in attachments(entry.meta) if one.quotable)]
 
 
 def _holding(quote: str, text: str) -> str | None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from bot.clock import iso
+from bot.memory.attachments import attachments, one_line
 from bot.memory.facts.fact import LONGEST_QUOTE, Evidence, Origin
-from bot.memory.transcript import said_at, speaker
+from bot.memory.transcript import said_at, sender_id, speaker
 from bot.tape.entries import TapeEntry
 
 MEMORY_PAUSED = "paused"
@@ -19,20 +22,35 @@ def cite(tape: str, entry: TapeEntry, quote: str | None = None) -> Evidence:
         entry: A message, a command or a tool's result.
         quote: The words of it that count; by default all.
     """
-    said = str(entry.payload.get("content") or entry.data.get("arguments") or "")
-    words = " ".join((quote if quote is not None else said).split())
-    moment, sender = said_at(entry), entry.meta.get("sender")
+    moment = said_at(entry)
     origin = origin_of(entry)
     return Evidence(
         tape=tape,
         entry=entry.id,
-        quote=words if len(words) <= LONGEST_QUOTE else f"{words[: LONGEST_QUOTE - 1]}…",
+        quote=one_line(quote if quote is not None else words_in(entry), LONGEST_QUOTE),
         who=speaker(entry) if origin in ("person", "member") else origin,
         when=iso(moment) if moment is not None else "",
         origin=origin,
-        sender=str(sender["id"]) if isinstance(sender, dict) and "id" in sender else "",
+        sender=sender_id(entry),
         inbound=str(entry.meta.get("inbound") or ""),
     )
+
+
+def words_in(entry: TapeEntry) -> str:
+    """Return the words of a message, a command or a tool's result, quotations aside."""
+    return str(entry.payload.get("content") or entry.data.get("arguments") or "")
+
+
+def others_words(entry: TapeEntry) -> list[str]:
+    """Return the texts that came with a message and are not its sender's own: quoted, or of files."""
+    quote = entry.meta.get("quote")
+    texts = [quote] if isinstance(quote, str) else []
+    return [*texts, *(one.quotable for one in attachments(entry.meta) if one.quotable)]
+
+
+def cite_others(tape: str, entry: TapeEntry, quote: str) -> Evidence:
+    """Return words that came with a message, and are not its sender's own, as evidence."""
+    return replace(cite(tape, entry, quote), origin="quoted", who="quoted text")
 
 
 def origin_of(entry: TapeEntry) -> Origin:

@@ -22,6 +22,7 @@ from bot.memory.forgetting.scrubbing import texts_of
 from bot.memory.forgetting.tombstones import is_erased
 from bot.memory.forgetting.wanted import Wanted
 from bot.memory.forgetting.wording import Wording
+from bot.memory.transcript import sender_id
 from bot.memory.turns import COMMAND
 from bot.memory.window import LOOP_STEP, TURN_END, TURN_START, replaces
 from bot.tape.entries import TapeEntry
@@ -281,9 +282,3 @@ def said_in(entry: TapeEntry) -> list[str]:
     for one in attachments(entry.meta):
         found += [one.name, *((one.text,) if one.text else ()), *((one.note,) if one.note else ())]
     return found
-
-
-def sender_id(entry: TapeEntry) -> str:
-    """Return the platform's id of who said something; empty where nobody did."""
-    sender = entry.meta.get("sender")
-    return str(sender.get("id") or "") if isinstance(sender, dict) else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import tzinfo
 
+from bot.memory.attachments import one_line
 from bot.memory.forgetting.survey import Survey
 from bot.memory.transcript import local_time, said, speaker
 from bot.memory.turns import COMMAND
@@ -47,7 +48,9 @@ class Erased:
 
 def question(survey: Survey, timezone: tzinfo | None) -> str:
     """Return what would be forgotten, as Markdown."""
-    lines = [f"- **{fact.id}.** {_short(fact.text)}" for fact in survey.facts[:_MOST_FACTS]]
+    lines = [
+        f"- **{fact.id}.** {one_line(fact.text, _EXCERPT)}" for fact in survey.facts[:_MOST_FACTS]
+    ]
     if len(survey.facts) > _MOST_FACTS:
         lines.append(f"- and {len(survey.facts) - _MOST_FACTS} more facts")
     shared = len(survey.plan.facts) - len(survey.facts)
@@ -59,7 +62,7 @@ def question(survey: Survey, timezone: tzinfo | None) -> str:
     if survey.said:
         more = f"{_counted(survey.said, 'message')}, with what answered {'it' if survey.said == 1 else 'them'}"
         listed = [
-            f"- {local_time(entry, timezone)}, {speaker(entry)}: {_short(_said(entry)) or '(a file)'}"
+            f"- {local_time(entry, timezone)}, {speaker(entry)}: {one_line(_said(entry), _EXCERPT) or '(a file)'}"
             for entry in survey.shown
         ]
         if survey.said > len(listed):
@@ -102,8 +105,3 @@ def _said(entry: TapeEntry) -> str:
 
 def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'s' * (number != 1)}"
-
-
-def _short(text: str) -> str:
-    plain = " ".join(text.split())
-    return plain if len(plain) <= _EXCERPT else f"{plain[: _EXCERPT - 1]}…"

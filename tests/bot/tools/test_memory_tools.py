@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from bot.testing.host import Bounds, Host, session_host
+from bot.testing.manual_clock import ManualClock
 from bot.testing.scripted_model import ScriptedModel, calls, says
 from bot.tools.registry import MAX_RESULT
 
@@ -168,3 +170,14 @@ async def test_very_many_new_lines_are_refused_before_each_is_compared(tmp_path)
         results = [e.payload["content"] for e in await host.tape() if e.kind == "tool_result"]
     assert len(results) == 2
     assert all("400 new lines" in result for result in results)
+
+
+async def test_tomorrow_is_counted_from_the_day_where_the_person_is(tmp_path):
+    """At ten in the evening in London it is the next day in Tokyo."""
+    save = {"content": "- The user's exam is on 2026-02-12"}
+    model = ScriptedModel([calls(("memory_save", save)), says("ok")])
+    clock = ManualClock(datetime(2026, 2, 10, 22, tzinfo=UTC))
+    bounds = Bounds(timezone="Asia/Tokyo")
+    async with session_host(tmp_path, model, bounds=bounds, clock=clock) as host:
+        await host.channel.ask("My exam is tomorrow.")
+        assert "exam is on 2026-02-12" in await host.channel.ask("/memory")
