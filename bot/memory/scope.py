@@ -100,12 +100,11 @@ class ScopeMemory:
             for slot in FactFold.__slots__:
                 setattr(self._fold, slot, getattr(fresh, slot))
 
-    async def apply(self, batch: Batch, *, dry: bool = False) -> Outcome:
+    async def apply(self, batch: Batch) -> Outcome:
         """Decide on a batch, and record what was decided as one entry.
 
         Args:
             batch: What is proposed.
-            dry: Only decide.
 
         Returns:
             The decisions; those of an earlier time where the key is known.
@@ -129,7 +128,7 @@ class ScopeMemory:
             more |= {"undoes": batch.undoes} if batch.undoes is not None else {}
             more |= {"clears": True} if batch.clears else {}
             made = batch_entry(self._fold, outcome, key=batch.key, author=batch.author, **more)
-            return [] if dry else [made], outcome
+            return [made], outcome
 
         await self._ready()
         if len(self._fold.facts) > _MANY and batch.key not in self._fold.keys:
@@ -154,6 +153,7 @@ class ScopeMemory:
                 return [], False
             return [pause_entry(self._fold, paused=paused)], True
 
+        await self._ready()
         return await self._write(compose)
 
     async def undo_batch(self) -> Batch | None:
@@ -187,12 +187,11 @@ class ScopeMemory:
             at = before if type(before) is int and before < at else 0
 
     async def _ready(self) -> None:
-        if not self._shared:
+        if not self._opened:
             await self.tape.ensure_bootstrap_anchor()
         await self.open()
 
     async def _write(self, compose: Callable[[int], tuple[list[TapeEntry], T]]) -> T:
-        await self._ready()
         for attempt in range(_ATTEMPTS):
             result: list[T] = []
 

@@ -63,13 +63,13 @@ class Hearing:
         Returns:
             What that turn should be told of what was not learned.
         """
-        entry = self._entry(delivery.inbound, queued=True)
+        entry = self.entry(delivery.inbound, queued=True)
         heard = await self._tape.append(entry)
         return await self._learning.learn([heard])
 
     async def overhear(self, delivery: Delivery) -> None:
         """Put a message on the tape that is owed no answer."""
-        entry = self._entry(delivery.inbound, overheard=True)
+        entry = self.entry(delivery.inbound, overheard=True)
         self._unmarked = (self._unmarked + 1) % _MARK_EVERY
         marks = self._unmarked == 0
         await self._tape.append_composed(
@@ -90,8 +90,8 @@ class Hearing:
             nonlocal in_time
             in_time = is_unanswered(fold, original)
             if in_time:
-                return [self._entry(inbound, replaces=original)]
-            return [self._entry(inbound, overheard=True)]
+                return [self.entry(inbound, replaces=original)]
+            return [self.entry(inbound, overheard=True)]
 
         heard = (await self._tape.append_composed(compose))[0]
         if in_time:
@@ -99,15 +99,11 @@ class Hearing:
         await self._receipts.done(delivery)
         return in_time
 
-    def entry(self, inbound: Inbound) -> TapeEntry:
-        """Return a message that a turn begins with, as an entry."""
-        return self._entry(inbound)
-
     async def learn(self, entries: Sequence[TapeEntry]) -> list[str]:
         """Learn what messages on the tape ask to remember; return what was not, in words."""
         return await self._learning.learn(entries)
 
-    def _entry(
+    def entry(
         self,
         inbound: Inbound,
         *,
@@ -115,6 +111,7 @@ class Hearing:
         overheard: bool = False,
         replaces: TapeEntry | None = None,
     ) -> TapeEntry:
+        """Return a message as an entry; see ``records.message_entry``."""
         return message_entry(
             inbound,
             self._timezone,
