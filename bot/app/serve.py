@@ -77,11 +77,12 @@ async def serve(settings: Settings) -> None:
 
 async def _search(store: TapeStore, request: Mapping[str, Any]) -> Mapping[str, Any]:
     """Answer ``tapebot tape search``."""
-    tapes, limit = request.get("tapes"), request.get("limit")
+    tapes, limit, problem = (request.get(name) for name in ("tapes", "limit", "problem"))
     query = SearchQuery(
         str(request.get("words", "")),
         tapes=tuple(map(str, tapes)) if isinstance(tapes, list) else None,
         limit=limit if type(limit) is int else 10,
+        problem=problem if isinstance(problem, str) else None,
     )
     hits = [hit_record(replace(hit, entry=_shown(hit.entry))) for hit in await store.search(query)]
     if len(json.dumps(hits)) > _LARGEST_ANSWER:

@@ -83,8 +83,13 @@ def _tape(settings: Settings, chosen: argparse.Namespace) -> int:
     if chosen.tape == "search":
         from bot.cli.tape_search import search_tapes
 
-        words = " ".join(chosen.words)
-        return search_tapes(settings, words, session=chosen.session, limit=chosen.limit)
+        return search_tapes(
+            settings,
+            " ".join(chosen.words),
+            session=chosen.session,
+            problem=chosen.problem,
+            limit=chosen.limit,
+        )
     from bot.cli.tape import list_tapes, show_tape, show_turn
 
     if chosen.tape == "list":

@@ -40,6 +40,9 @@ def _tape(parser: argparse.ArgumentParser) -> None:
     search = tape.add_parser("search", help="find what was said")
     search.add_argument("words", nargs="+", help='words; "a phrase" between quotation marks')
     search.add_argument("--session", metavar="SESSION", help="only in this session")
+    search.add_argument(
+        "--problem", metavar="ID", help="only what belongs to this problem (general: to none)"
+    )
     search.add_argument("--limit", type=_count, default=10, metavar="N", help="hits at most")
     verify = tape.add_parser("verify", help="check that tapes hold what was written to them")
     verify.add_argument("session", nargs="?", help="only this one")

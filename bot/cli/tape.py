@@ -16,9 +16,10 @@ from bot.app.tapes import build_tape_store
 from bot.errors import TapeNotFound
 from bot.llm.base import ChatMessage
 from bot.memory.fold import SessionFold
+from bot.memory.spoken import LOOP_STEP, TURN_END, TURN_START
 from bot.memory.transcript import local_time, speaker
 from bot.memory.turns import TURN_RESUME
-from bot.memory.window import LOOP_STEP, TURN_END, TURN_START, WindowFold
+from bot.memory.window import WindowFold
 from bot.settings import Settings
 from bot.tape.entries import TapeEntry
 

@@ -12,23 +12,27 @@ from bot.cli.tape import printable, timeline_line
 from bot.control import call_control
 from bot.errors import TapeError, TapeLocked
 from bot.settings import Settings
-from bot.tape.search import Hit, SearchQuery
+from bot.tape.search import Hit, SearchQuery, problem_of
 from bot.tape.wire import hit_from
 
 
-def search_tapes(settings: Settings, words: str, *, session: str | None, limit: int) -> int:
+def search_tapes(
+    settings: Settings, words: str, *, session: str | None, problem: str | None, limit: int
+) -> int:
     """Print what fits the words best, best first; return 1 where nothing does.
 
     Args:
         settings: Say where the tapes are.
         words: What to look for.
         session: Only in this one; None for all.
+        problem: Only what belongs to this problem; ``general`` for none, None for all.
         limit: Hits at most.
 
     Raises:
         InvalidSearch: It cannot be answered as it is asked.
     """
-    query = SearchQuery(words, tapes=None if session is None else (session,), limit=limit)
+    tapes = None if session is None else (session,)
+    query = SearchQuery(words, tapes=tapes, problem=problem, limit=limit)
     hits = [hit for hit in anyio.run(_hits, settings, query) if hit.direct]
     zone = ZoneInfo(settings.timezone)
     for hit in hits:
@@ -42,12 +46,20 @@ def search_tapes(settings: Settings, words: str, *, session: str | None, limit: 
 async def _hits(settings: Settings, query: SearchQuery) -> list[Hit]:
     """Ask the running bot, whose index is up to date; search by ourselves where none runs."""
     query.check()
-    asked = {"do": "search", "words": query.text, "tapes": query.tapes, "limit": query.limit}
+    asked = {
+        "do": "search",
+        "words": query.text,
+        "tapes": query.tapes,
+        "problem": query.problem,
+        "limit": query.limit,
+    }
     reply = await call_control(settings.home, asked)
     if reply is not None:
         if not reply.get("ok"):
             raise TapeError(str(reply.get("text")))
-        return [hit_from(hit) for hit in reply["hits"]]
+        hits = [hit_from(hit) for hit in reply["hits"]]
+        # A bot of an earlier version, which may still be running, knows of no problems.
+        return [hit for hit in hits if query.problem in (None, problem_of(hit.entry))]
     try:
         store = build_tape_store(settings)
     except TapeLocked:

@@ -1,8 +1,8 @@
 """Vectors of tapes in flat files, one for each tape. Blocking.
 
 A file is a head (what it is, the model's hash) and rows of one size, by ascending id of their entries:
-id, time, a checksum of the text, the vector. A row without a vector is of an entry that was erased, or
-that the model does not take. Nothing of a text is in a file, and the tape's name is hashed.
+id, time, checksums of the text and of the problem, the vector. A row without a vector is of an entry that
+was erased, or that the model does not take. Nothing of a text is in a file, and the tape's name is hashed.
 
 Rule 1: a file is disposable. One that is damaged, or of another model, is removed and made anew.
 Rule 2: a row that was cut short by a kill does not count, and the next write takes it away.
@@ -51,12 +51,14 @@ class Row:
         id: The entry's id.
         ts: When it was said, in seconds since 1970; 0 where that is not known.
         checksum: Of its text.
+        problem: Checksum of the problem that it belongs to; 0 for the general one.
         vector: None where the model does not take the text.
     """
 
     id: int
     ts: float
     checksum: int
+    problem: int
     vector: Vector | None
 
 
@@ -148,7 +150,15 @@ class VectorFiles:
         self._path(tape).unlink(missing_ok=True)
 
     def nearest(
-        self, tape: str, vector: Vector, *, limit: int, since: float, before: float, skip: int
+        self,
+        tape: str,
+        vector: Vector,
+        *,
+        limit: int,
+        since: float,
+        before: float,
+        skip: int,
+        problem: int | None,
     ) -> list[Near] | None:
         """Return the entries whose vectors are nearest, best first; None where the file is of no use.
 
@@ -159,6 +169,7 @@ class VectorFiles:
             since: Only what was said then or later, in seconds since 1970.
             before: Only entries with a lower id.
             skip: Id of an entry that does not count: the question itself.
+            problem: Only rows with this checksum; None for all.
         """
         path = self._path(tape)
         if not path.exists():
@@ -167,7 +178,7 @@ class VectorFiles:
             dimensions = self._dimensions(file)
             if dimensions != len(vector):
                 raise _DamagedError
-            near = _nearness(_Rows(file, dimensions), vector, skip)
+            near = _nearness(_Rows(file, dimensions), vector, skip, problem)
             return near.best(limit, since, before) if near is not None else []
         return None
 
@@ -224,7 +235,8 @@ class _Rows:
     @cached_property
     def type(self) -> np.dtype[np.void]:
         vector = ("vector", "<f4", (self.dimensions,))
-        return np.dtype([("id", "<i8"), ("ts", "<f8"), ("checksum", "<u8"), vector])
+        sums = ("checksum", "<u4"), ("problem", "<u4")
+        return np.dtype([("id", "<i8"), ("ts", "<f8"), *sums, vector])
 
     def count(self) -> int:
         """Return how many whole rows there are."""
@@ -254,7 +266,8 @@ class _Rows:
         """Write rows behind those that are there."""
         table = np.zeros(len(rows), self.type)
         for at, row in enumerate(rows):
-            table["id"][at], table["ts"][at], table["checksum"][at] = row.id, row.ts, row.checksum
+            table["id"][at], table["ts"][at] = row.id, row.ts
+            table["checksum"][at], table["problem"][at] = row.checksum, row.problem
             if row.vector is not None:
                 table["vector"][at] = row.vector
         place = _HEAD.size + self.count() * self.type.itemsize
@@ -289,7 +302,7 @@ class _Nearness:
 
     ids: NDArray[np.int64]
     times: NDArray[np.float64]
-    checksums: NDArray[np.uint64]
+    checksums: NDArray[np.uint32]
     own: Vector
     alike: Vector
 
@@ -300,19 +313,25 @@ class _Nearness:
         return [Near(int(self.ids[i]), int(self.checksums[i]), float(self.own[i])) for i in best]
 
 
-def _nearness(table: _Rows, vector: Vector, skip: int) -> _Nearness | None:
-    """Return how near the rows are but the one of this id; None where there are none."""
+def _nearness(table: _Rows, vector: Vector, skip: int, problem: int | None) -> _Nearness | None:
+    """Return how near the rows of a problem are but the one of this id; None where there are none."""
+    names = ("id", "ts", "checksum", "problem")
     read = [
-        (rows["id"].copy(), rows["ts"].copy(), rows["checksum"].copy(), rows["vector"] @ vector)
+        (*(rows[name].copy() for name in names), rows["vector"] @ vector)
         for rows in table.portions()
     ]
     if not read:
         return None
-    ids, times, checksums, own = (np.concatenate(column) for column in zip(*read, strict=True))
+    ids, times, checksums, problems, own = (
+        np.concatenate(column) for column in zip(*read, strict=True)
+    )
     if not np.isfinite(own).all():
         raise _DamagedError
     # The question is as near to itself as can be: that must not count for what stands beside it.
     counts = (checksums != _ERASED) & (ids != skip)
+    if problem is not None:
+        # What other problems say must not count for what stands beside it, either.
+        counts &= problems == problem
     ids, times, checksums, own = ids[counts], times[counts], checksums[counts], own[counts]
     alike = own.copy()
     for step, weight in enumerate(_REACH, start=1):

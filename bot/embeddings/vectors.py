@@ -30,6 +30,7 @@ from bot.errors import (
     TapeNotFound,
 )
 from bot.tape.entries import TapeEntry
+from bot.tape.search import GENERAL, problem_of
 
 if TYPE_CHECKING:
     from bot.embeddings.files import Near, Row, VectorFiles
@@ -172,6 +173,7 @@ class VectorIndex:
         since: datetime | None = None,
         before: int | None = None,
         skip: int = 0,
+        problem: str | None = None,
     ) -> list[Near]:
         """Return the messages that are nearest in meaning, best first.
 
@@ -185,6 +187,8 @@ class VectorIndex:
             since: Only what was said then or later; aware.
             before: Only entries with a lower id.
             skip: Id of an entry that does not count: the question itself.
+            problem: Only what belongs to this problem; ``general`` for what belongs to none. It is
+                known by a checksum: who shows an entry looks at the entry itself.
         """
         if self._clock.monotonic() < self._again:
             self.note(tape)
@@ -207,6 +211,7 @@ class VectorIndex:
                     since=since.timestamp() if since is not None else -math.inf,
                     before=before if before is not None else math.inf,
                     skip=skip,
+                    problem=_problem_sum(problem) if problem is not None else None,
                 )
             )
             if found is None:
@@ -374,7 +379,12 @@ def _rows(batch: Sequence[tuple[TapeEntry, str]], made: Sequence[Vector | None])
     from bot.embeddings.files import Row
 
     for (entry, text), vector in zip(batch, made, strict=True):
-        yield Row(entry.id, _said(entry), checksum(text), vector)
+        problem = _problem_sum(problem_of(entry))
+        yield Row(entry.id, _said(entry), checksum(text), problem, vector)
+
+
+def _problem_sum(problem: str) -> int:
+    return 0 if problem == GENERAL else checksum(problem)
 
 
 def _said(entry: TapeEntry) -> float:

@@ -15,7 +15,7 @@ from itertools import islice
 from bot.embeddings.vectors import VectorIndex, checksum, text_of
 from bot.tape.index.documents import sender_of
 from bot.tape.index.terms import query_terms, terms_of
-from bot.tape.search import Hit, SearchQuery
+from bot.tape.search import Hit, SearchQuery, problem_of
 from bot.tape.service import TapeService
 
 _RANK = 20
@@ -39,6 +39,7 @@ async def search_tape(
     before: int | None = None,
     asking: int = 0,
     vectors: VectorIndex | None = None,
+    problem: str | None = None,
 ) -> list[Hit]:
     """Return what fits a text best by its words, and by its meaning where there are vectors.
 
@@ -53,13 +54,14 @@ async def search_tape(
         before: Only entries with a lower id.
         asking: Id of the message that asks: it is no answer.
         vectors: Of the tapes.
+        problem: Only what belongs to this problem; ``general`` for what belongs to none.
     """
     words, phrases = query_terms(text)
     # A phrase must be there as it is.
     by_meaning = vectors is not None and "message" in kinds and bool(words) and not phrases
     most = max(limit, _LEAST_WORDS) if by_meaning else limit
     last = before - 1 if before is not None else None
-    query = SearchQuery(text, kinds=kinds, since=since, last=last, limit=most + 1)
+    query = SearchQuery(text, kinds=kinds, problem=problem, since=since, last=last, limit=most + 1)
     found = await tape.search(query)
     hits = [hit for hit in found if hit.entry.id != asking][:most]
     if vectors is None or not by_meaning:
@@ -71,6 +73,7 @@ async def search_tape(
         since=since,
         before=before,
         skip=asking,
+        problem=problem,
     )
     known = {hit.entry.id: hit for hit in hits}
     worth = {one.id: one for one in near}
@@ -80,7 +83,8 @@ async def search_tape(
     for one in order:
         if one not in known:
             read = await tape.read_entries(one, one)
-            if not read or checksum(text_of(read[0])) != worth[one].checksum:
+            same = bool(read) and checksum(text_of(read[0])) == worth[one].checksum
+            if not same or problem not in (None, problem_of(read[0])):
                 # The tape is another one than it was.
                 await vectors.discard(tape.name)
                 return hits[:limit]

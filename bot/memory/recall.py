@@ -102,6 +102,7 @@ async def recall(
     before: int | None = None,
     facts: Sequence[FactLine] = (),
     vectors: VectorIndex | None = None,
+    problem: str | None = None,
 ) -> list[Passage]:
     """Return what fits the query best, best first; without one, the newest of each kind.
 
@@ -116,6 +117,8 @@ async def recall(
         before: Of the tape only entries with a lower id.
         facts: Of the scopes that the session may read.
         vectors: Of the tapes; None finds by words alone.
+        problem: Of the tape only what belongs to this problem, ``general`` for what belongs to none; facts
+            and the zone belong to all.
     """
     since = now - timedelta(days=days)
     wanted = (query or "").strip()[:LONGEST_QUERY]
@@ -129,6 +132,7 @@ async def recall(
         before=before,
         asking=await _asking(tape),
         vectors=vectors,
+        problem=problem,
     )
     if not wanted:
         return _newest_of_each([*zone, *_newest_first(hits, timezone)], limit)
@@ -146,6 +150,7 @@ async def recall(
             before=before,
             facts=facts,
             vectors=vectors,
+            problem=problem,
         )
     return found[:limit]
 
@@ -227,7 +232,7 @@ def _from_zone(snapshot: MemorySnapshot, oldest: str, facts: Sequence[FactLine])
     found = [Passage(one.when, one.who, one.text, None, 0.0, one.evidence) for one in told.values()]
     found += [
         Passage("", "memory", line, None, 0.0)
-        for line in lines_of(f"{snapshot.long_term}\n{snapshot.shared}")
+        for line in lines_of(f"{snapshot.long_term}\n{snapshot.shared}\n{snapshot.reference}")
         if _same(line) not in told
     ]
     for note in reversed(snapshot.dailies):

@@ -15,12 +15,15 @@ from typing import Any
 from bot.clock import Clock
 from bot.errors import InvalidEntry, TapeError, TapeNotFound
 from bot.tape.entries import TapeEntry
-from bot.tape.search import Hit, SearchQuery, between_ids
+from bot.tape.search import Hit, SearchQuery, between_ids, problem_of
 from bot.tape.store import Anchor, Segment, TapeStore, add_anchor, last_anchor
 from bot.tape.stores.memory import MemoryTapeStore
 
 _PAGE = 64
 """Ids that are read at once in looking for what stands behind a hit."""
+
+_FAR = 512
+"""Ids beyond which what stands before or behind a hit is no neighbour of it."""
 
 _IDS = frozenset({"entry", "source", "keep_from", "through", "replaces", "joined"})
 """Where entries name others by their ids."""
@@ -183,22 +186,27 @@ class ForkTapeStore:
         found = await self._overlay.search(inside)
         found += await self._parent.search(replace(inside, last=below))
         best = sorted(found, key=lambda hit: -hit.score)[: query.limit]
-        return [await self._with_neighbours(hit, query.neighbours) for hit in best]
+        return [await self._with_neighbours(hit, query) for hit in best]
 
-    async def _with_neighbours(self, hit: Hit, count: int) -> Hit:
+    async def _with_neighbours(self, hit: Hit, query: SearchQuery) -> Hit:
         """Return a hit with the messages that stand beside it in the fork."""
+        count = query.neighbours
         if not count:
             return hit
+
+        def comes(entry: TapeEntry) -> bool:
+            return entry.kind == "message" and query.problem in (None, problem_of(entry))
+
         before: list[TapeEntry] = []
         async for entry in self.read_back(self._tape, hit.entry.id):
-            before += [entry] if entry.kind == "message" else []
-            if len(before) == count:
+            before += [entry] if comes(entry) else []
+            if len(before) == count or entry.id < hit.entry.id - _FAR:
                 break
         after: list[TapeEntry] = []
         place, newest = hit.entry.id, await self.version(self._tape)
-        while place < newest and len(after) < count:
+        while place < min(newest, hit.entry.id + _FAR) and len(after) < count:
             page = await self.read(self._tape, place + 1, place + _PAGE)
-            after += [entry for entry in page if entry.kind == "message"]
+            after += filter(comes, page)
             place += _PAGE
         return replace(hit, before=tuple(before[::-1]), after=tuple(after[:count]))
 

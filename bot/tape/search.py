@@ -14,6 +14,15 @@ MOST_NEIGHBOURS = 20
 LONGEST_QUERY = 4_000
 """Characters."""
 
+GENERAL = "general"
+"""The problem of all entries whose ``meta`` names none."""
+
+
+def problem_of(entry: TapeEntry) -> str:
+    """Return the problem that an entry belongs to."""
+    problem = entry.meta.get("problem")
+    return problem if isinstance(problem, str) and problem else GENERAL
+
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
@@ -27,6 +36,12 @@ class SearchQuery:
             ``system``.
         senders: Only what these said: a platform's id or a shown name, in any case; ``assistant``
             for the assistant.
+        problem: Only what belongs to this problem; ``general`` for what belongs to none. The turns
+            beside a hit, those that come with it and those that count for its rank, are of it, too.
+        tags: Only entries whose ``meta["tags"]`` has all of these.
+        layer: Only entries whose ``meta["layer"]`` is this; empty for those that have none.
+        names: Only events and anchors of these names. Bookkeeping (turns, steps, commands, the
+            memory's own records) is in no index: no search finds it, by its name neither.
         since: Said at this time or later; aware.
         until: Said before this time; aware.
         first: Entries with this id or a higher one.
@@ -41,6 +56,10 @@ class SearchQuery:
     tapes: tuple[str, ...] | None = None
     kinds: frozenset[str] | None = None
     senders: frozenset[str] | None = None
+    problem: str | None = None
+    tags: frozenset[str] = frozenset()
+    layer: str | None = None
+    names: frozenset[str] | None = None
     since: datetime | None = None
     until: datetime | None = None
     first: int | None = None

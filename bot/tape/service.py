@@ -32,6 +32,9 @@ Observer = Callable[[TapeEntry], object]
 Compose = Callable[[int], Sequence[TapeEntry]]
 """Given a tape's version, returns what to append."""
 
+Stamp = Callable[[TapeEntry], TapeEntry]
+"""Returns an entry as it is to be written."""
+
 
 @dataclass(frozen=True, slots=True)
 class TapeInfo:
@@ -64,11 +67,15 @@ class TapeService:
     Args:
         store: Where the tape lives.
         name: The session's key.
+
+    Attributes:
+        stamp: Marks what is appended, such as with the problem that it belongs to.
     """
 
     def __init__(self, store: TapeStore, name: str) -> None:
         self.store = store
         self.name = name
+        self.stamp: Stamp | None = None
         self._observers: list[Observer] = []
         self._writing = anyio.Lock()
 
@@ -106,9 +113,13 @@ class TapeService:
             return await self._append(compose(version), version)
 
     async def _append(self, entries: Sequence[TapeEntry], expect: int | None) -> list[TapeEntry]:
-        written = await self.store.append_many(self.name, entries, expect=expect)
+        written = await self.store.append_many(self.name, self._stamped(entries), expect=expect)
         self._show(written)
         return written
+
+    def _stamped(self, entries: Sequence[TapeEntry]) -> Sequence[TapeEntry]:
+        stamp = self.stamp
+        return entries if stamp is None else [stamp(entry) for entry in entries]
 
     async def append(self, entry: TapeEntry) -> TapeEntry:
         """Append one entry."""
@@ -152,7 +163,7 @@ class TapeService:
         with anyio.CancelScope(shield=True):
             async with self._writing:
                 version = await self.store.version(self.name)
-                segment = await self.store.archive(self.name, compose(version))
+                segment = await self.store.archive(self.name, self._stamped(compose(version)))
                 self._show(await self.store.read(self.name, version + 1))
         return segment
 
@@ -229,8 +240,11 @@ class TapeService:
             "parent": self.name,
             "keep_from": start,
         }
+        # The child goes on with the problem that was worked on there.
+        [begun, *_] = await child._back_to(lambda entry: entry.is_boundary)
+        meta = {key: begun.meta[key] for key in ("problem",) if key in begun.meta}
         try:
-            await child.append_many([*zone, anchor(SESSION_FORK, state)], expect=last)
+            await child.append_many([*zone, anchor(SESSION_FORK, state, **meta)], expect=last)
         except VersionConflict as error:
             raise TapeExists(f"there is a tape {new_name} already") from error
         return child

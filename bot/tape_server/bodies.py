@@ -92,6 +92,10 @@ class Search(_Body):
         list[Literal["message", "tool_call", "tool_result", "anchor", "event", "system"]] | None
     ) = None
     senders: list[Text] | None = None
+    problem: Text | None = None
+    tags: list[Text] | None = None
+    layer: Text | None = None
+    names: list[Name] | None = None
     since: Annotated[AwareDatetime, Field(strict=False)] | None = None
     until: Annotated[AwareDatetime, Field(strict=False)] | None = None
     first: Id | None = None
@@ -108,6 +112,10 @@ class Search(_Body):
             tapes,
             None if self.kinds is None else frozenset(self.kinds),
             None if self.senders is None else frozenset(self.senders),
+            self.problem,
+            frozenset(self.tags or ()),
+            self.layer,
+            None if self.names is None else frozenset(self.names),
             self.since,
             self.until,
             self.first,

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import anyio
+import anyio.to_thread
 import pytest
 
+from bot.app.tapes import build_tape_store
 from bot.cli.main import main
 from bot.cli.tape import list_tapes, printable, show_tape, show_turn
+from bot.control import serve_control
 from bot.errors import TapeNotFound
-from bot.memory.window import TURN_START
+from bot.memory.spoken import TURN_START
 from bot.settings import load_settings
+from bot.tape.entries import message
+from bot.tape.search import SearchQuery
+from bot.tape.stores.memory import MemoryTapeStore
+from bot.tape.wire import hit_record
 from bot.testing.host import session_host
 from bot.testing.scripted_model import ScriptedModel, says
 
@@ -32,8 +40,6 @@ def _settings(tmp_path):
 
 
 async def test_what_the_model_saw_in_a_turn_is_shown_again_to_the_letter(tmp_path, talk, capsys):
-    import anyio.to_thread
-
     turns, model = talk
     for turn, request in zip(turns, model.requests, strict=True):
         await anyio.to_thread.run_sync(
@@ -45,8 +51,6 @@ async def test_what_the_model_saw_in_a_turn_is_shown_again_to_the_letter(tmp_pat
 
 
 async def test_a_timeline_names_who_said_what(tmp_path, talk, capsys):
-    import anyio.to_thread
-
     def look():
         show_tape(_settings(tmp_path), "fake:1")
         list_tapes(_settings(tmp_path))
@@ -76,3 +80,62 @@ def test_what_is_no_count_is_refused_in_plain_words(count, capsys):
         main(["tape", "show", "console:local", "--last", count])
     assert stopped.value.code == 2
     assert f"{count!r} is no number from 1 on" in capsys.readouterr().err
+
+
+async def _problems(home):
+    store = build_tape_store(_settings(home))
+    await store.create_tape("fake:1")
+    said = [("p1", "the red boat"), ("p2", "the green boat"), (None, "any boat")]
+    await store.append_many("fake:1", [message("user", text, problem=p) for p, text in said])
+    await store.close()
+
+
+WANTED = [
+    (["--problem", "p1"], {"red"}),
+    (["--problem", "general"], {"any"}),
+    (["--problem", "p2", "--session", "fake:1"], {"green"}),
+    ([], {"red", "green", "any"}),
+]
+
+
+@pytest.mark.parametrize(("options", "wanted"), WANTED)
+def test_a_search_by_problem_shows_what_belongs_to_it(
+    tmp_path, monkeypatch, capsys, options, wanted
+):
+    monkeypatch.setenv("TAPEBOT_HOME", str(tmp_path))
+    anyio.run(_problems, tmp_path)
+    assert main(["tape", "search", "boat", *options]) == 0
+    shown = capsys.readouterr().out
+    assert {word for word in ("red", "green", "any") if word in shown} == wanted
+
+
+def test_a_search_of_a_problem_that_is_not_there_says_that_nothing_fits(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setenv("TAPEBOT_HOME", str(tmp_path))
+    anyio.run(_problems, tmp_path)
+    assert main(["tape", "search", "boat", "--problem", "p3"]) == 1
+    assert "Nothing fits." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("options", "wanted"), WANTED)
+async def test_a_running_bot_that_knows_of_no_problems_shows_nothing_of_another(
+    tmp_path, monkeypatch, capsys, options, wanted
+):
+    """It is still of an earlier version: it gives what it finds in all."""
+    monkeypatch.setenv("TAPEBOT_HOME", str(tmp_path))
+    store = MemoryTapeStore()
+    await store.create_tape("fake:1")
+    said = [("p1", "the red boat"), ("p2", "the green boat"), (None, "any boat")]
+    await store.append_many("fake:1", [message("user", text, problem=p) for p, text in said])
+
+    async def search(request):
+        hits = await store.search(SearchQuery(request["words"]))
+        return {"ok": True, "hits": [hit_record(hit) for hit in hits]}
+
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(serve_control, tmp_path, {"search": search})
+        await anyio.to_thread.run_sync(main, ["tape", "search", "boat", *options])
+        tasks.cancel_scope.cancel()
+    shown = capsys.readouterr().out
+    assert {word for word in ("red", "green", "any") if word in shown} == wanted

@@ -21,7 +21,7 @@ from bot.files import PRIVATE_FILE, sync_directory, write_synced
 
 logger = logging.getLogger(__name__)
 
-VERSION = 1
+VERSION = 2
 """Of the tables and of the terms in them: a file of another version is made anew."""
 
 LANE = 1 << 32
@@ -47,9 +47,11 @@ CREATE TABLE docs (
   kind INTEGER NOT NULL,
   ts REAL NOT NULL,
   sender INTEGER NOT NULL,
+  labels INTEGER NOT NULL,
   length INTEGER NOT NULL,
   terms TEXT NOT NULL
 );
+CREATE INDEX docs_by_labels ON docs (labels);
 CREATE VIRTUAL TABLE words USING fts5(
   terms, content='docs', content_rowid='id', tokenize='ascii', columnsize=0
 );
@@ -68,6 +70,12 @@ CREATE TABLE senders (
   uid TEXT NOT NULL,
   name TEXT NOT NULL,
   UNIQUE (tape, uid, name)
+);
+CREATE TABLE labels (
+  id INTEGER PRIMARY KEY,
+  tape INTEGER NOT NULL,
+  told BLOB NOT NULL,
+  UNIQUE (tape, told)
 );
 CREATE TABLE vocabulary (term TEXT PRIMARY KEY, found INTEGER NOT NULL) WITHOUT ROWID;
 """

@@ -1,8 +1,9 @@
 """What is found of an entry: the texts that it is indexed by. Pure.
 
 Rule 1: what was said is found by its own words; a long text and files, piece by piece.
-Rule 2: bookkeeping is not found, nor what was asked of recall and recalled: it is there already.
-Rule 3: an entry of any shape is read without an error; what is not as it should be is left out.
+Rule 2: an episode is found by the texts of its content, and is there where it has none.
+Rule 3: bookkeeping is not found, nor what was asked of recall and recalled: it is there already.
+Rule 4: an entry of any shape is read without an error; what is not as it should be is left out.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from bot.tape.entries import NOT_BOUNDARY, TapeEntry
+from bot.tape.index.labels import Labels, labels_of
 from bot.tape.index.terms import terms_of, with_pairs
 
 KINDS = ("message", "tool_call", "tool_result", "anchor", "event", "system")
 """Kinds by the number that stands for them in the index."""
 
 ASSISTANT = "assistant"
+EPISODE = "episode"
 
 _BOOKKEEPING = (
     "turn.",
@@ -32,11 +35,18 @@ _BOOKKEEPING = (
     "command",
     "memory.long_term",
     "memory.daily",
+    "memory.reference",
+    "memory.bus",
     "memory.undone",
     "memory.cleared",
     "task.",
     "reply",
     "imported",
+    "problem.",
+    "working.",
+    "shared.",
+    "synthesis.",
+    "gate.",
 )
 _RECALLED = frozenset(
     {
@@ -78,6 +88,7 @@ class Document:
         spoken: Whether it is the text of a message: one of a conversation's turns.
         ts: When it was said, in seconds since 1970; 0 where that is not known.
         sender: Platform's id and shown name; both empty where nobody said it.
+        labels: What is written on it.
         length: Terms of its own.
         terms: By which it is found, separated by spaces.
     """
@@ -87,6 +98,7 @@ class Document:
     spoken: bool
     ts: float
     sender: tuple[str, str]
+    labels: Labels
     length: int
     terms: str
 
@@ -94,11 +106,12 @@ class Document:
 def documents_of(entry: TapeEntry) -> list[Document]:
     """Return the pieces of an entry, the text of a message first; empty where nothing is found."""
     kind, moment, sender = KINDS.index(entry.kind), _said_at(entry), sender_of(entry)
+    labels = labels_of(entry)
     ts = moment.timestamp() if moment is not None else 0.0
     said = entry.kind == "message"
     added = (_EXTRAS, *_dates(entry, moment)) if said else ()
     pieces = [piece for text in _texts(entry) for piece in _pieces(terms_of(text))]
-    if said and not pieces:
+    if not pieces and (said or _is_episode(entry)):
         pieces = [[]]
     return [
         Document(
@@ -107,6 +120,7 @@ def documents_of(entry: TapeEntry) -> list[Document]:
             spoken=said and place == 0,
             ts=ts,
             sender=sender,
+            labels=labels,
             length=len(piece),
             terms=" ".join((*with_pairs(piece), *added)),
         )
@@ -182,10 +196,16 @@ def _texts(entry: TapeEntry) -> list[str]:
         return [] if name in _RECALLED else [f"{name} {_text(payload.get('content'))}"]
     if entry.kind == "system":
         return [_text(payload.get("content"))]
+    if _is_episode(entry):
+        return [" ".join(_leaves(entry.data.get("content")))]
     name = entry.name or ""
-    if name in NOT_BOUNDARY or name.startswith(_BOOKKEEPING):
+    if name in NOT_BOUNDARY or (entry.kind == "event" and name.startswith(_BOOKKEEPING)):
         return []
     return [" ".join((name.replace("/", " ").replace(".", " "), *_leaves(entry.data)))]
+
+
+def _is_episode(entry: TapeEntry) -> bool:
+    return entry.kind == "event" and entry.name == EPISODE
 
 
 def _files(given: Any) -> Iterator[str]:

@@ -46,11 +46,13 @@ def replace(database: Database, rows: TapeRows, tombstones: Iterable[TapeEntry])
             connection.execute("DELETE FROM anchors WHERE tape = ? AND at = ?", (rows.id, entry.id))
             if (anchor := anchor_row(rows, entry)) is not None:
                 connection.execute("INSERT INTO anchors VALUES (?, ?, ?, ?, ?, ?)", anchor)
-        connection.execute(
-            "DELETE FROM senders WHERE tape = ? AND id NOT IN"
-            " (SELECT sender FROM docs WHERE id BETWEEN ? AND ?)",
-            (rows.id, rows.first_row, rows.first_row + 2 * LANE - 1),
-        )
+        held = (rows.id, rows.first_row, rows.first_row + 2 * LANE - 1)
+        for table, column in (("senders", "sender"), ("labels", "labels")):
+            connection.execute(
+                f"DELETE FROM {table} WHERE tape = ? AND id NOT IN"  # noqa: S608 (names of ours)
+                f" (SELECT {column} FROM docs WHERE id BETWEEN ? AND ?)",
+                held,
+            )
         digest = next((digest_of(e) for e in erased if e.id == rows.indexed), rows.digest)
         connection.execute(
             "UPDATE tapes SET digest = ?, rows = rows - ? WHERE id = ?", (digest, dropped, rows.id)
@@ -138,6 +140,6 @@ def _put(
     if document is None:
         return 1
     stored = doc_row(connection, rows, row, document)
-    connection.execute("INSERT INTO docs VALUES (?, ?, ?, ?, ?, ?, ?)", stored)
+    connection.execute("INSERT INTO docs VALUES (?, ?, ?, ?, ?, ?, ?, ?)", stored)
     connection.execute("INSERT INTO words (rowid, terms) VALUES (?, ?)", (row, document.terms))
     return 0

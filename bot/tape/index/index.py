@@ -22,9 +22,10 @@ from bot.tape.index import erasing, writing
 from bot.tape.index.anchors import anchors_of
 from bot.tape.index.database import CHECKPOINT_PAGES, Database
 from bot.tape.index.documents import documents_of, fingerprint
+from bot.tape.index.labels import fits, labels_of
 from bot.tape.index.searching import Found, Search
 from bot.tape.index.writing import TapeRows
-from bot.tape.search import Hit, SearchQuery, between_ids
+from bot.tape.search import Hit, SearchQuery, between_ids, problem_of
 from bot.tape.store import HEADER, Anchor, Segment, last_anchor
 
 logger = logging.getLogger(__name__)
@@ -227,7 +228,7 @@ class TapeIndex:
         found = await self._ask(query.tapes, look, query.last)
         read = [(one, await self._read(one)) for one in found]
         # Texts may be of any length.
-        held = await anyio.to_thread.run_sync(_held, read)
+        held = await anyio.to_thread.run_sync(_held, query, read)
         hits = [hit for hit in held if hit is not None]
         outdated = {one.tape for one, hit in zip(found, held, strict=True) if hit is None}
         return hits, outdated
@@ -433,17 +434,22 @@ def _is_damage(error: Exception) -> bool:
     return not isinstance(error, (sqlite3.OperationalError, OSError))
 
 
-def _held(read: Iterable[tuple[Found, dict[int, TapeEntry]]]) -> list[Hit | None]:
+def _held(
+    query: SearchQuery, read: Iterable[tuple[Found, dict[int, TapeEntry]]]
+) -> list[Hit | None]:
     """Return what was found as it is on its tape; None where that is something else."""
-    return [_hit(found, entries) for found, entries in read]
+    return [_hit(query, found, entries) for found, entries in read]
 
 
-def _hit(found: Found, entries: dict[int, TapeEntry]) -> Hit | None:
+def _hit(query: SearchQuery, found: Found, entries: dict[int, TapeEntry]) -> Hit | None:
     entry = entries.get(found.entry)
     if entry is None or found.print not in map(fingerprint, documents_of(entry)):
         return None
-    before = tuple(entries[i] for i in found.before if i in entries)
-    after = tuple(entries[i] for i in found.after if i in entries)
+    if not fits(labels_of(entry), query):
+        return None
+    may_come = {i for i, e in entries.items() if query.problem in (None, problem_of(e))}
+    before = tuple(entries[i] for i in found.before if i in may_come)
+    after = tuple(entries[i] for i in found.after if i in may_come)
     return Hit(found.tape, entry, found.score, before, after, found.direct)
 
 

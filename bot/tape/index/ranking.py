@@ -27,7 +27,7 @@ _ALIKE = math.log(1.01)
 """Scores that differ by less are taken for equal."""
 
 
-COLUMNS = "id, entry, kind, ts, sender, length, terms"
+COLUMNS = "id, entry, kind, ts, sender, labels, length, terms"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,7 @@ class Row:
         kind: Number of its kind.
         ts: When it was said, in seconds since 1970.
         sender: Number of who said it.
+        labels: Number of its labels.
         length: Its terms.
         print: Of its terms; see ``documents.fingerprint``.
         counts: How often each asked term is in it.
@@ -50,6 +51,7 @@ class Row:
     kind: int
     ts: float
     sender: int
+    labels: int
     length: int
     print: int
     counts: Mapping[str, int]
@@ -61,7 +63,7 @@ class Row:
 
 
 def read_row(
-    columns: tuple[int, int, int, float, int, int, str], asked: Mapping[str, float]
+    columns: tuple[int, int, int, float, int, int, int, str], asked: Mapping[str, float]
 ) -> Row:
     """Return a row of the index as a question sees it.
 
@@ -69,12 +71,13 @@ def read_row(
         columns: ``COLUMNS``.
         asked: The terms that it asks for.
     """
-    number, entry, kind, ts, sender, length, terms = columns
+    number, entry, kind, ts, sender, labels, length, terms = columns
     counts: dict[str, int] = {}
     for term in terms.split(" "):
         if term in asked:
             counts[term] = counts.get(term, 0) + 1
-    return Row(number, entry, kind, ts, sender, length, zlib.crc32(terms.encode()), counts)
+    print_ = zlib.crc32(terms.encode())
+    return Row(number, entry, kind, ts, sender, labels, length, print_, counts)
 
 
 def idf(found: int, total: int) -> float:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from typing import Any
 
 from bot.tape.index.database import LANE
 from bot.tape.index.documents import KINDS
+from bot.tape.index.labelled import labelled, lookups
+from bot.tape.index.labels import asks_for_labels, fits
 from bot.tape.index.ranking import COLUMNS, Row, read_row
 from bot.tape.index.writing import TapeRows, first_row
 from bot.tape.search import SearchQuery
@@ -16,6 +20,10 @@ _FEW = 16
 
 _FOUND_UNASKED = frozenset(range(len(KINDS))) - {KINDS.index("system")}
 
+_LABELLED = """
+    AND (SELECT labels FROM docs WHERE docs.id = words.rowid) IN (SELECT value FROM json_each(:labels))
+"""
+
 
 class Scope:
     """What a query's filters come to.
@@ -24,15 +32,22 @@ class Scope:
         connection: To the index.
         tapes: The tapes that may be searched, by number.
         query: What is asked.
+        most: Rows that have the labels are counted up to this number.
 
     Attributes:
         ranges: Of rowids, both ends included.
         every_tape: All rows in the ranges are of tapes that may be searched.
-        total: How many rows may be searched, before filters.
+        total: How many rows may be searched, before filters but those of labels.
+        and_labelled: What a look for words must hold, too, where labels are asked for.
+        labels: These labels, its parameter of that name.
     """
 
     def __init__(
-        self, connection: sqlite3.Connection, tapes: Mapping[int, TapeRows], query: SearchQuery
+        self,
+        connection: sqlite3.Connection,
+        tapes: Mapping[int, TapeRows],
+        query: SearchQuery,
+        most: int,
     ) -> None:
         self._connection = connection
         self._tapes = tapes
@@ -43,15 +58,28 @@ class Scope:
         self._kinds = (
             _FOUND_UNASKED if kinds is None else frozenset(KINDS.index(kind) for kind in kinds)
         )
-        self.total = sum(rows.rows for rows in tapes.values())
         self.every_tape = len(tapes) <= _FEW
         self._senders = self._sent_by(query.senders)
+        self._labels = self._beside = None
+        if asks_for_labels(query):
+            self._labels = labelled(connection, tapes, partial(fits, query=query))
+        if (problem := query.problem) is not None:
+            # Turns have no name.
+            self._beside = labelled(
+                connection, tapes, lambda one: one.problem == problem and one.name is None
+            )
+        self.and_labelled = "" if self._labels is None else _LABELLED
+        self.labels = "[]" if self._labels is None else self._labels.listed
         self.ranges = self._ranges()
+        self.total = self._total(most)
 
     @property
     def empty(self) -> bool:
         """Whether nothing can be found."""
-        return not self.ranges or self._senders == frozenset() or not self._kinds
+        nobody = self._senders == frozenset() or (
+            self._labels is not None and not self._labels.numbers
+        )
+        return not self.ranges or nobody or not self._kinds
 
     def admits(self, row: Row) -> bool:
         """Say whether a row counts."""
@@ -62,7 +90,12 @@ class Scope:
             and (self._since is None or row.ts >= self._since)
             and (self._until is None or row.ts < self._until)
             and (self._senders is None or row.sender in self._senders)
+            and (self._labels is None or row.labels in self._labels.numbers)
         )
+
+    def counts_beside(self, row: Row) -> bool:
+        """Say whether a turn counts for those that it stands beside."""
+        return self._beside is None or row.labels in self._beside.numbers
 
     def people(self) -> list[tuple[int, str]]:
         """Return number and shown name of all who speak on the tapes."""
@@ -70,21 +103,47 @@ class Scope:
 
     def newest(self, limit: int) -> Iterator[Row]:
         """Yield the newest rows of each lane of each tape that count: of so many entries each."""
-        for rows in self._tapes.values():
+        for tape, rows in self._tapes.items():
             for lane in range(2):
                 low = rows.first_row + lane * LANE
-                entries: set[int] = set()
-                for columns in self._connection.execute(
-                    f"SELECT {COLUMNS} FROM docs WHERE id BETWEEN ? AND ? ORDER BY id DESC",  # noqa: S608 (names of ours)
-                    (low, low + LANE - 1),
-                ):
-                    row = read_row(columns, {})
-                    if not self.admits(row):
-                        continue
-                    entries.add(row.entry)
-                    if len(entries) > limit:
-                        break
-                    yield row
+                for where, values in lookups(self._labels, tape):
+                    found = self._connection.execute(
+                        f"SELECT {COLUMNS} FROM docs WHERE {where} BETWEEN ? AND ? ORDER BY id DESC",  # noqa: S608 (names of ours)
+                        (*values, low, low + LANE - 1),
+                    )
+                    yield from self._counting(limit, found)
+
+    def _counting(self, limit: int, found: Iterable[tuple[Any, ...]]) -> Iterator[Row]:
+        """Yield the first rows that count, of so many entries."""
+        entries: set[int] = set()
+        for columns in found:
+            row = read_row(columns, {})
+            if not self.admits(row):
+                continue
+            entries.add(row.entry)
+            if len(entries) > limit:
+                return
+            yield row
+
+    def turns(self, first: int, last: int, count: int, *, but: int, back: bool) -> tuple[int, ...]:
+        """Return the entries of the turns that may come with a hit, in their order.
+
+        Args:
+            first: The lowest rowid.
+            last: The highest.
+            count: So many at most: those at the range's end where ``back``, else at its beginning.
+            but: An entry that is left out: the hit's own.
+            back: Which end counts.
+        """
+        found: list[tuple[int, int]] = []
+        for where, values in lookups(self._beside, first // (2 * LANE)):
+            found += self._connection.execute(
+                f"SELECT id, entry FROM docs WHERE {where} BETWEEN ? AND ? AND entry != ?"  # noqa: S608 (words of ours)
+                f" ORDER BY id {'DESC' if back else 'ASC'} LIMIT ?",
+                (*values, first, last, but, count),
+            )
+        nearest = sorted(found, reverse=back)[:count]
+        return tuple(entry for _, entry in sorted(nearest))
 
     def turn_at(self, row: Row) -> int:
         """Return the rowid of the first turn that is not before a row's entry."""
@@ -112,6 +171,13 @@ class Scope:
                 if low <= top:
                     found.append((low, top))
         return found
+
+    def _total(self, most: int) -> int:
+        total = sum(rows.rows for rows in self._tapes.values())
+        if self._labels is None:
+            return total
+        found = self._labels.count(self._connection, most)
+        return min(total, found) if found <= most else total
 
     def _sent_by(self, wanted: frozenset[str] | None) -> frozenset[int] | None:
         if wanted is None:

@@ -78,7 +78,7 @@ class Search:
         self._connection = connection
         self._tapes = tapes
         self._query = query
-        self._scope = Scope(connection, tapes, query)
+        self._scope = Scope(connection, tapes, query, _GATHERED)
         self._weights: dict[str, float] = {}
         self._gathered: defaultdict[int, float] = defaultdict(float)
         self._phrased = False
@@ -183,9 +183,15 @@ class Search:
         """Yield the rows within the scope that match."""
         for low, high in self._scope.ranges:
             found = self._connection.execute(
-                "SELECT rowid FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ?"
-                " ORDER BY rowid DESC LIMIT ?",
-                (expression, low, high, most),
+                "SELECT rowid FROM words WHERE words MATCH :terms AND rowid BETWEEN :low AND :high"  # noqa: S608 (words of ours)
+                f"{self._scope.and_labelled} ORDER BY rowid DESC LIMIT :most",
+                {
+                    "terms": expression,
+                    "low": low,
+                    "high": high,
+                    "labels": self._scope.labels,
+                    "most": most,
+                },
             )
             if self._scope.every_tape:
                 yield from (row for (row,) in found)
@@ -248,7 +254,8 @@ class Search:
         """Yield rows and the turns beside them, each with its score."""
         turns = [row for row in rows if _is_turn(row)]
         far = {row + step for row in turns for step in _reach(2 * NEIGHBOURS)} - rows.keys()
-        read = rows | self._read(far, every=True)
+        turned = self._read(far, every=True)
+        read = rows | {row: one for row, one in turned.items() if self._scope.counts_beside(one)}
         ranked = {row + step for row in turns for step in _reach(NEIGHBOURS)} | rows.keys()
         around = {
             row: [read[row + s] for s in _reach(NEIGHBOURS) if s and row + s in read]
@@ -305,15 +312,10 @@ class Search:
         # What is no turn stands between two: before the first that is not older.
         place = row.id if _is_turn(row.id) else self._scope.turn_at(row)
         start = row.id // (2 * LANE) * (2 * LANE)
-        before = self._connection.execute(
-            "SELECT entry FROM docs WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?",
-            (start, place - 1, count),
+        return (
+            self._scope.turns(start, place - 1, count, but=row.entry, back=True),
+            self._scope.turns(place, start + LANE - 1, count, but=row.entry, back=False),
         )
-        after = self._connection.execute(
-            "SELECT entry FROM docs WHERE id BETWEEN ? AND ? AND entry != ? ORDER BY id LIMIT ?",
-            (place, start + LANE - 1, row.entry, count),
-        )
-        return tuple(entry for (entry,) in before)[::-1], tuple(entry for (entry,) in after)
 
 
 def _reach(count: int) -> range:

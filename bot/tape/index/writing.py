@@ -20,10 +20,11 @@ from bot.tape.codec import encode
 from bot.tape.entries import TapeEntry
 from bot.tape.index.database import LANE, Database
 from bot.tape.index.documents import Document, documents_of
+from bot.tape.index.labels import Labels, told
 from bot.tape.index.ranking import NEIGHBOURS
 from bot.tape.store import HEADER, Segment, anchor_of
 
-DocRow = tuple[int, int, int, float, int, int, str]
+DocRow = tuple[int, int, int, float, int, int, int, str]
 AnchorRow = tuple[int, int, int, bytes, bytes, bytes]
 
 
@@ -139,6 +140,7 @@ def forget(database: Database, rows: TapeRows) -> None:
         _delete(connection, [(rows.first_row, rows.first_row + 2 * LANE - 1)])
         connection.execute("DELETE FROM anchors WHERE tape = ?", (rows.id,))
         connection.execute("DELETE FROM senders WHERE tape = ?", (rows.id,))
+        connection.execute("DELETE FROM labels WHERE tape = ?", (rows.id,))
         connection.execute("DELETE FROM tapes WHERE id = ?", (rows.id,))
 
 
@@ -167,14 +169,16 @@ def anchor_row(rows: TapeRows, entry: TapeEntry) -> AnchorRow | None:
 def doc_row(
     connection: sqlite3.Connection, rows: TapeRows, place: int, document: Document
 ) -> DocRow:
-    """Return a document as the row of this rowid; who said it is made known."""
+    """Return a document as the row of this rowid; who said it and its labels are made known."""
     sender = _sender(connection, rows, document)
+    labels = _labels(connection, rows, document)
     return (
         place,
         document.entry,
         document.kind,
         document.ts,
         sender,
+        labels,
         document.length,
         document.terms,
     )
@@ -204,12 +208,23 @@ def _sender(connection: sqlite3.Connection, rows: TapeRows, document: Document) 
     return int(found[0])
 
 
+def _labels(connection: sqlite3.Connection, rows: TapeRows, document: Document) -> int:
+    if document.labels == Labels():
+        return 0
+    row = (rows.id, exact(told(document.labels)))
+    known = connection.execute("SELECT id FROM labels WHERE tape = ? AND told = ?", row).fetchone()
+    if known is None:
+        made = connection.execute("INSERT INTO labels (tape, told) VALUES (?, ?)", row)
+        return made.lastrowid or 0
+    return int(known[0])
+
+
 def _flush(connection: sqlite3.Connection, batch: _Batch) -> None:
     # FTS5 writes out what it has gathered whenever a rowid is lower than the one before.
     batch.docs.sort()
-    connection.executemany("INSERT INTO docs VALUES (?, ?, ?, ?, ?, ?, ?)", batch.docs)
+    connection.executemany("INSERT INTO docs VALUES (?, ?, ?, ?, ?, ?, ?, ?)", batch.docs)
     connection.executemany(
-        "INSERT INTO words (rowid, terms) VALUES (?, ?)", ((doc[0], doc[6]) for doc in batch.docs)
+        "INSERT INTO words (rowid, terms) VALUES (?, ?)", ((doc[0], doc[-1]) for doc in batch.docs)
     )
     connection.executemany(
         "INSERT OR REPLACE INTO anchors VALUES (?, ?, ?, ?, ?, ?)", batch.anchors

@@ -11,7 +11,7 @@ import anyio.lowlevel
 import pytest
 from embedding_rig import HashedWords, said, vector_of
 
-from bot.embeddings.vectors import VectorIndex
+from bot.embeddings.vectors import VectorIndex, checksum
 from bot.errors import TransientModelError
 from bot.tape.entries import TapeEntry, event, tool_result
 from bot.tape.stores.memory import MemoryTapeStore
@@ -263,3 +263,72 @@ async def test_a_question_is_not_near_to_itself(tmp_path, embedder):
     vectors = VectorIndex(tmp_path, store, embedder)
     assert 8 in await found(vectors, "who plays the cello", 7)
     assert 8 not in await found(vectors, "who plays the cello", 7, skip=8)
+
+
+async def of_problems(*said_in: tuple[str, str]) -> MemoryTapeStore:
+    """A tape of texts, each with its problem; empty for none."""
+    store = MemoryTapeStore()
+    await store.create_tape("a")
+    entries = [said(text).with_meta(problem=problem) for text, problem in said_in]
+    await store.append_many("a", entries)
+    return store
+
+
+async def test_only_what_is_of_the_problem_is_found_and_as_much_of_it_as_is_asked_for(
+    tmp_path, embedder
+):
+    """What others say takes nobody's place, however near it is."""
+    texts = [("the cello plays", "p2"), ("a cello", "p1"), ("rain", "p1"), ("the cello", "")]
+    store = await of_problems(*(one for one in texts for _ in range(40)))
+    for vectors in (VectorIndex(tmp_path, store, embedder) for _ in "12"):
+        for problem, wanted in (("p1", range(42, 122)), ("general", range(122, 162))):
+            near = await found(vectors, "the cello plays", 30, problem=problem)
+            assert len(near) == 30
+            assert set(near) <= set(wanted)
+        assert await found(vectors, "the cello plays", 30, problem="p3") == []
+        assert set(await found(vectors, "the cello plays", 200)) == {*range(2, 162)}
+
+
+async def test_what_another_problem_says_lends_nothing_to_what_stands_beside_it(tmp_path, embedder):
+    store = await of_problems(
+        *(("the boat sails", "p1"), ("rain today", "p1"), ("herring soup", "p1")),
+        *(("my cello", "p2"), ("dentist call", "p1")),
+    )
+    vectors = VectorIndex(tmp_path, store, embedder)
+    alone = [one for one in (await store.read("a"))[1:] if one.meta["problem"] == "p1"]
+    other = VectorIndex(
+        tmp_path / "alone",
+        await of_problems(*((one.payload["content"], "p1") for one in alone)),
+        embedder,
+    )
+    wanted = [alone[number - 2].id for number in await found(other, "my cello boat", 9)]
+    assert await found(vectors, "my cello boat", 9, problem="p1") == wanted
+
+
+async def test_a_file_of_an_earlier_version_is_of_no_problem_and_stays_of_use(tmp_path, embedder):
+    """Its checksums had eight bytes, of which four were always zero."""
+    store = await stored()
+    await VectorIndex(tmp_path, store, embedder).catch_up("a")
+    [file] = files(tmp_path)
+    data = file.read_bytes()
+    size = (len(data) - 48) // len(TALK)
+    for place, text in enumerate(TALK):
+        row = data[48 + place * size :]
+        assert int.from_bytes(row[16:24], "little") == checksum(text)
+    again = HashedWords()
+    vectors = VectorIndex(tmp_path, store, again)
+    assert (await found(vectors, "cello", problem="general"))[0] in (3, 6)
+    assert again.texts == ["cello"]
+    assert await found(vectors, "cello", problem="p1") == []
+
+
+async def test_what_is_erased_is_of_no_problem(tmp_path, embedder):
+    store = await of_problems(("my cello", "p1"), ("the boat", "p1"))
+    vectors = VectorIndex(tmp_path, store, embedder)
+    assert await found(vectors, "cello", problem="p1") == [2, 3]
+    [file] = files(tmp_path)
+    assert checksum("p1").to_bytes(4, "little") in file.read_bytes()
+    await vectors.erase("a", [2, 3])
+    assert checksum("p1").to_bytes(4, "little") not in file.read_bytes()
+    for problem in ("p1", "general", None):
+        assert await found(vectors, "cello", problem=problem) == []

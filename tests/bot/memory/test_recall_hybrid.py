@@ -69,6 +69,7 @@ async def ask(
     facts: Sequence[FactLine] = (),
     vectors: VectorIndex | None = None,
     limit: int = 8,
+    problem: str | None = None,
 ) -> list[Passage]:
     return await recall(
         of,
@@ -80,6 +81,7 @@ async def ask(
         limit=limit,
         facts=facts,
         vectors=vectors,
+        problem=problem,
     )
 
 
@@ -213,3 +215,61 @@ async def test_a_fact_that_memory_holds_in_the_same_words_is_told_once(store, qu
     memory = MemorySnapshot(1, "# Pets\n- Ada's kitten  is called Minka")
     found = await ask(of, query, memory=memory, facts=[FACT])
     assert [one.evidence for one in found if "Minka" in one.text] == [("#12", "telegram:1#3")]
+
+
+PROBLEMS = [
+    said("My sister got a kitten last week.").with_meta(problem="p1"),
+    event(HISTORY, {"entry": "Ada told of the kitten Minka."}, problem="p1"),
+    said("The kitten of the neighbours is called Felix.").with_meta(problem="p2"),
+    event(HISTORY, {"entry": "Ada told of the kitten Felix."}, problem="p2"),
+    said("A kitten costs a lot."),
+    event(HISTORY, {"entry": "The price of a kitten was asked."}),
+    said("now"),
+]
+
+
+@pytest.mark.parametrize("query", ["Who has a kitten?", "Does anybody own a cat?", None])
+@pytest.mark.parametrize(
+    ("problem", "wanted"), [("p1", {2, 3}), ("p2", {4, 5}), ("general", {6, 7}), ("p3", set())]
+)
+async def test_what_belongs_to_another_problem_is_recalled_by_no_way(
+    store, vectors, query, problem, wanted
+):
+    """Neither by words nor by meaning, nor without words, nor from the history."""
+    of = await tape(store, *PROBLEMS)
+    for index in (None, vectors):
+        for days in (0, 365):
+            found = await ask(of, query, days=days, vectors=index, problem=problem)
+            assert {one.entry for one in found} <= wanted | ({8} if problem == "general" else set())
+    assert {one.entry for one in await ask(of, "kitten", problem=problem)} == wanted
+    by_meaning = await ask(of, "Does anybody own a cat?", vectors=vectors, problem=problem)
+    assert wanted - {3, 5, 7} <= {one.entry for one in by_meaning}
+
+
+async def test_what_another_problem_says_keeps_nothing_from_being_found_by_its_meaning(
+    store, vectors
+):
+    near = [said("Our cat sleeps.").with_meta(problem="p2") for _ in range(130)]
+    of = await tape(store, *near, said("My sister got a kitten.").with_meta(problem="p1"), "now")
+    await vectors.catch_up(of.name)
+    found = await ask(of, "Does anybody own a cat?", vectors=vectors, problem="p1")
+    assert [one.entry for one in found] == [132]
+
+
+async def test_facts_and_memory_are_of_all_problems(store):
+    of = await tape(store, *PROBLEMS)
+    memory = MemorySnapshot(1, "- The kitten is vaccinated.")
+    found = await ask(of, "the kitten", memory=memory, facts=[FACT], problem="p1")
+    assert {one.entry for one in found} == {None, 2, 3}
+    assert {one.text for one in found} >= {FACT.text, "The kitten is vaccinated."}
+
+
+async def test_a_tape_on_which_a_message_is_of_another_problem_now_gives_no_wrong_passage(
+    store, tmp_path, vectors
+):
+    of = await tape(store, said("My sister got a kitten.").with_meta(problem="p1"), "now")
+    assert await ask(of, "Does anybody own a cat?", vectors=vectors, problem="p1")
+    other = FileTapeStore(tmp_path / "others", sync=False)
+    changed = await tape(other, said("My sister got a kitten.").with_meta(problem="p2"), "now")
+    assert await ask(changed, "Does anybody own a cat?", vectors=vectors, problem="p1") == []
+    await other.close()

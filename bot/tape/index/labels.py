@@ -1,0 +1,71 @@
+"""What is written on an entry beside what it says: problem, layer, tags and name. Pure.
+
+Entries with the same labels share one row of the index, which every row of theirs points at; entries
+without any share number 0, which has none.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from bot.tape.entries import TapeEntry
+from bot.tape.search import GENERAL, SearchQuery, problem_of
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """The labels of an entry.
+
+    Attributes:
+        problem: The problem that it belongs to.
+        layer: Its layer; empty for none.
+        name: Of an event or anchor; None for all else.
+        tags: Its tags.
+    """
+
+    problem: str = GENERAL
+    layer: str = ""
+    name: str | None = None
+    tags: frozenset[str] = frozenset()
+
+
+def labels_of(entry: TapeEntry) -> Labels:
+    """Return the labels of an entry; what is not as it should be is left out."""
+    layer, tags = entry.meta.get("layer"), entry.meta.get("tags")
+    return Labels(
+        problem_of(entry),
+        layer if isinstance(layer, str) else "",
+        entry.name,
+        frozenset(one for one in tags if isinstance(one, str))
+        if isinstance(tags, list)
+        else frozenset(),
+    )
+
+
+def told(labels: Labels) -> str:
+    """Return labels as text, the same for the same labels."""
+    parts = [labels.problem, labels.layer, labels.name, sorted(labels.tags)]
+    return json.dumps(parts, ensure_ascii=False)
+
+
+def read_labels(text: str) -> Labels:
+    """Return the labels that ``told`` made text of."""
+    problem, layer, name, tags = json.loads(text)
+    return Labels(problem, layer, name, frozenset(tags))
+
+
+def asks_for_labels(query: SearchQuery) -> bool:
+    """Say whether a search has a filter that is about labels."""
+    named = (query.problem, query.layer, query.names)
+    return bool(query.tags) or any(one is not None for one in named)
+
+
+def fits(labels: Labels, query: SearchQuery) -> bool:
+    """Say whether labels are what a search asks for."""
+    return (
+        query.problem in (None, labels.problem)
+        and query.tags <= labels.tags
+        and query.layer in (None, labels.layer)
+        and (query.names is None or labels.name in query.names)
+    )

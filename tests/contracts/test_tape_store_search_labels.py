@@ -1,0 +1,297 @@
+"""What every tape store promises of searching by problem, tags, layer and name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tape_talk import TAPE, says
+
+from bot.tape.entries import TapeEntry, anchor, event, message, system, tool_call, tool_result
+from bot.tape.search import GENERAL, Hit, SearchQuery
+from bot.tape.store import TapeStore
+
+MESSAGES = frozenset({"message"})
+
+
+async def put(store: TapeStore, *entries: TapeEntry, tape: str = TAPE) -> list[TapeEntry]:
+    await store.create_tape(tape)
+    return await store.append_many(tape, entries)
+
+
+async def ask(store: TapeStore, text: str = "", **filters: Any) -> list[Hit]:
+    return await store.search(SearchQuery(text, **{"limit": 100, **filters}))
+
+
+async def ids(store: TapeStore, text: str = "", **filters: Any) -> set[int]:
+    """Return the ids of what has the words itself."""
+    return {hit.entry.id for hit in await ask(store, text, **filters) if hit.direct}
+
+
+def episode(content: dict[str, Any], **meta: Any) -> TapeEntry:
+    return event("episode", {"type": "decision", "content": content}, **meta)
+
+
+@pytest.fixture
+async def mixed(store: TapeStore) -> None:
+    """Entries of each kind that hold the word tea, ids 2 to 7, of p1; then the same of p2 and of none."""
+    for problem in ({"problem": "p1"}, {"problem": "p2"}, {}):
+        await put(
+            store,
+            says("tea, says Ada", **problem),
+            tool_call("tea", [{"id": "c", "name": "shop.buy", "arguments": "{}"}], **problem),
+            tool_result("c", "shop.buy", "bought tea", **problem),
+            event("memory.history", {"entry": "they spoke of tea"}, **problem),
+            anchor("problem/x", {"summary": "tea"}, **problem),
+            system("you sell tea", **problem),
+        )
+
+
+@pytest.mark.parametrize("text", ["tea", "", '"tea"', "tae tea"])
+async def test_what_is_found_is_of_the_problem_that_is_asked_for_whatever_its_kind(
+    store, mixed, text
+):
+    assert await ids(store, text, problem="p1") == {2, 3, 4, 5, 6}
+    assert await ids(store, text, problem="p2") == {8, 9, 10, 11, 12}
+    assert await ids(store, text, problem=GENERAL, first=2) == {14, 15, 16, 17, 18}
+    assert len(await ids(store, text, first=2)) == 15
+    assert await ids(store, text, problem="p3") == await ids(store, text, problem="") == set()
+    assert await ids(store, text, problem="p1", kinds=frozenset({"system", "event"})) == {5, 7}
+
+
+@pytest.mark.parametrize("text", ["tea", ""])
+async def test_problems_of_one_name_on_two_tapes_are_told_apart_by_the_tape(backend, text):
+    for tape in ("a", "b"):
+        await put(
+            backend.store, says(f"tea {tape}", problem="p1"), says(f"tea of {tape}"), tape=tape
+        )
+    async for store in backend.readers():
+        hits = await ask(store, text, problem="p1", kinds=MESSAGES)
+        assert {(hit.tape, hit.entry.id) for hit in hits} == {("a", 2), ("b", 2)}
+        hits = await ask(store, text, problem="p1", kinds=MESSAGES, tapes=("b",))
+        assert {(hit.tape, hit.entry.id) for hit in hits} == {("b", 2)}
+
+
+async def test_a_problem_is_asked_for_on_many_tapes_as_exactly_as_on_one(store):
+    names = [f"telegram:{number}" for number in range(20)]
+    for name in names:
+        await put(store, says("tea", problem="p1"), says("tea", problem="p2"), tape=name)
+    for text in ("tea", ""):
+        hits = await ask(store, text, problem="p2", tapes=tuple(names[1:]))
+        assert sorted((hit.tape, hit.entry.id) for hit in hits) == [
+            (n, 3) for n in sorted(names[1:])
+        ]
+
+
+async def test_all_tags_that_are_asked_for_must_be_there(store):
+    made = [["red"], ["red", "blue"], ["blue", "red", "red"], [], ["redd"], ["red, blue"]]
+    await put(store, *(says("tea", tags=tags) for tags in made), says("tea"))
+    for text in ("tea", ""):
+        assert await ids(store, text, tags=frozenset({"red"})) == {2, 3, 4}
+        assert await ids(store, text, tags=frozenset({"red", "blue"})) == {3, 4}
+        assert await ids(store, text, tags=frozenset({"red", "green"})) == set()
+        assert await ids(store, text, tags=frozenset(), kinds=MESSAGES) == {*range(2, 9)}
+
+
+async def test_what_is_found_can_be_of_one_layer_or_of_none(store):
+    await put(store, says("tea", layer="focus"), says("tea", layer="altitude"), says("tea"))
+    for text in ("tea", ""):
+        assert await ids(store, text, layer="focus") == {2}
+        assert await ids(store, text, layer="foc") == set()
+        assert await ids(store, text, layer="", kinds=MESSAGES) == {4}
+
+
+async def test_what_is_found_can_be_events_and_anchors_of_some_names(store):
+    await put(
+        store,
+        episode({"d": "tea"}),
+        event("memory.history", {"entry": "tea"}),
+        anchor("episode", {"d": "tea"}),
+        says("episode tea"),
+        tool_result("c", "episode", "tea"),
+    )
+    for text in ("tea", ""):
+        names = frozenset({"episode"})
+        assert await ids(store, text, names=names) == {2, 4}
+        assert await ids(store, text, names=names, kinds=frozenset({"event"})) == {2}
+        assert await ids(store, text, names=names | {"memory.history"}) == {2, 3, 4}
+        assert await ids(store, text, names=frozenset({"nobody"})) == set()
+        assert await ids(store, text, names=frozenset()) == set()
+
+
+async def test_all_filters_hold_together(backend):
+    def made(problem: str, layer: str, tag: str) -> TapeEntry:
+        return episode({"d": "tea"}, problem=problem, layer=layer, tags=[tag, "all"])
+
+    await put(
+        backend.store,
+        *(made(p, la, t) for p in ("p1", "p2") for la in ("focus", "") for t in ("x", "y")),
+    )
+    async for store in backend.readers():
+        for text in ("tea", ""):
+            both = {"problem": "p2", "layer": "focus", "names": frozenset({"episode"})}
+            assert await ids(store, text, **both) == {6, 7}
+            assert await ids(store, text, **both, tags=frozenset({"y", "all"})) == {7}
+            assert await ids(store, text, **both, tags=frozenset({"y", "all"}), last=6) == set()
+
+
+@pytest.mark.parametrize("text", ["tea", ""])
+@pytest.mark.parametrize("limit", [1, 3])
+async def test_what_is_of_another_problem_takes_nobodys_place(store, text, limit):
+    await put(store, *(says("tea", problem="p1") for _ in range(3)))
+    await put(store, *(says("tea tea", problem="p2") for _ in range(300)))
+    await put(store, *(says("tea tea") for _ in range(300)))
+    hits = await ask(store, text, problem="p1", limit=limit)
+    assert len(hits) == limit
+    assert {hit.entry.id for hit in hits} <= {2, 3, 4}
+
+
+# What stands beside.
+
+
+async def test_what_comes_with_a_hit_is_of_its_problem(backend):
+    said = [("a", "p1"), ("b", "p2"), ("c", ""), ("xylophone", "p1"), ("d", "p2"), ("e", "p1")]
+    await put(backend.store, *(says(text, problem=problem) for text, problem in said))
+    await put(backend.store, tool_result("c", "n", "zither", problem="p1"), says("f", problem="p1"))
+
+    def around(hit: Hit) -> list[list[str]]:
+        return [[one.payload["content"] for one in side] for side in (hit.before, hit.after)]
+
+    async for store in backend.readers():
+        for word, neighbours, expected in (
+            *(("xylophone", 1, [["a"], ["e"]]), ("xylophone", 9, [["a"], ["e", "f"]])),
+            *(("zither", 1, [["e"], ["f"]]), ("zither", 2, [["xylophone", "e"], ["f"]])),
+        ):
+            [hit] = [
+                h for h in await ask(store, word, problem="p1", neighbours=neighbours) if h.direct
+            ]
+            assert around(hit) == expected
+        [hit] = [h for h in await ask(store, "xylophone", neighbours=2) if h.direct]
+        assert around(hit) == [["b", "c"], ["d", "e"]]
+
+
+async def test_words_of_another_problem_lead_to_nothing_that_stands_beside_them(store):
+    for _ in range(3):
+        await put(store, says("the boat"), says("a xylophone", problem="p2"), says("rain"))
+    assert {hit.entry.payload["content"] for hit in await ask(store, "xylophone")} > {"a xylophone"}
+    assert await ask(store, "xylophone", problem=GENERAL) == []
+
+
+async def test_words_of_another_problem_beside_a_hit_do_not_move_it(store):
+    """Of two that fit equally the newer comes first, whatever was said beside the older in p2."""
+    await put(store, says("tea", problem="p1"), says("tea tea", problem="p2"), anchor("chapter"))
+    await put(store, says("tea", problem="p1"), says("rain on", problem="p2"))
+    assert (await ask(store, "tea"))[0].entry.id in {2, 3}
+    assert [hit.entry.id for hit in await ask(store, "tea", problem="p1")] == [5, 2]
+
+
+async def test_a_word_of_another_problem_is_not_taken_for_one_that_was_mistyped(store):
+    await put(store, *(says("the planer", problem="p2") for _ in range(9)), says("the planets"))
+    assert await ids(store, "planetts", problem=GENERAL) == {11}
+    assert await ids(store, "planerr", problem=GENERAL) == {11}
+
+
+# Episodes, and the bus's own records.
+
+
+async def test_an_episode_is_found_by_the_texts_in_its_content_wherever_they_stand(backend):
+    content = {"d": "sell the boat", "why": [{"because": "the harbour closes"}, 7, None], "n": {}}
+    await put(backend.store, episode(content, problem="p1"))
+    async for store in backend.readers():
+        for word in ("boat", "harbour", '"the harbour closes"', ""):
+            assert await ids(store, word, kinds=frozenset({"event"}), problem="p1") == {2}, word
+        for word in ("because", "why", "decision", "episode", "content"):
+            assert await ids(store, word) == set(), word
+
+
+async def test_an_episode_without_a_text_is_found_by_its_name(store):
+    odd: list[Any] = [{}, {"n": 7}, None, [], "text alone", 5]
+    await put(store, *(event("episode", {"content": one}, problem="p1") for one in odd))
+    await put(store, event("episode", {}, problem="p1"))
+    names = frozenset({"episode"})
+    assert await ids(store, names=names, problem="p1") == {*range(2, 9)}
+    assert await ids(store, "alone") == {6}
+
+
+@pytest.mark.parametrize(
+    "name", ["problem.made", "working.set", "shared.set", "synthesis.add", "gate.decided"]
+)
+async def test_the_buss_own_records_are_not_found_by_their_name_either(store, name):
+    await put(store, event(name, {"content": {"d": "xylophone"}}, problem="p1"))
+    assert await ask(store, "xylophone") == []
+    for text in ("xylophone", ""):
+        assert await ask(store, text, names=frozenset({name})) == []
+        assert await ask(store, text, problem="p1") == []
+
+
+# Of any shape.
+
+
+async def test_labels_of_any_text_are_told_apart(backend):
+    odd = [
+        "half \ud83d",
+        "\ud83d\ude00",
+        "😀",
+        "\x00",
+        "a\x00",
+        '["p1"]',
+        "p1",
+        "P1",
+        " ",
+        "%",
+        "é",
+        "e\u0301",
+    ]
+    for one in odd:
+        await put(backend.store, event(one, {"d": "tea"}, problem=one, layer=one, tags=[one]))
+    async for store in backend.readers():
+        for place, one in enumerate(odd, start=2):
+            for asked in (
+                *({"problem": one}, {"layer": one}),
+                *({"tags": frozenset({one})}, {"names": frozenset({one})}),
+            ):
+                assert await ids(store, "tea", **asked) == {place}, (ascii(one), asked)
+                assert await ids(store, "", **asked) == {place}, (ascii(one), asked)
+
+
+async def test_labels_that_are_none_count_as_if_they_were_not_there(store):
+    odd: list[Any] = [None, 5, [], {}, "", True, ["p1", 5], 2**70, "general"]
+    for value in odd:
+        await put(store, says("tea", problem=value, layer=value, tags=value))
+    everything = {*range(2, 2 + len(odd))}
+    for text in ("tea", ""):
+        assert await ids(store, text, problem=GENERAL, kinds=MESSAGES) == everything
+        assert await ids(store, text, tags=frozenset({"p1"})) == {8}
+        assert await ids(store, text, layer="", kinds=MESSAGES) == everything - {10}
+
+
+# In time.
+
+
+async def test_what_is_sealed_dropped_or_erased_is_found_or_not_as_without_labels(backend):
+    store = backend.store
+    await put(store, says("sealed tea", problem="p1"))
+    await store.archive(TAPE)
+    await put(store, says("dropped tea", problem="p1"))
+    await store.reset(TAPE, [says("carried tea", problem="p1")])
+    [gone, _] = await put(store, says("erased tea", problem="p1"), says("tea", problem="p1"))
+    held = {hit.entry.id for hit in await ask(store, problem="p1", kinds=MESSAGES)}
+    await store.erase(TAPE, [TapeEntry(gone.id, "message", {"role": "user", "content": ""})])
+    async for reader in backend.readers():
+        assert await ids(reader, problem="p1", kinds=MESSAGES) == held - {gone.id}
+        assert len(await ids(reader, "tea", problem="p1", kinds=MESSAGES)) == 3
+        assert await ids(reader, problem=GENERAL, kinds=MESSAGES) == {gone.id}
+
+
+async def test_a_problem_that_is_new_is_found_at_once(store):
+    for number in range(10):
+        [entry] = await put(store, message("assistant", "tea", problem=f"p{number}"))
+        assert await ids(store, "tea", problem=f"p{number}") == {entry.id}
+        assert await ids(store, problem=f"p{number}") == {entry.id}
+
+
+async def test_a_fork_keeps_the_problems_of_what_it_copies(backend):
+    await put(backend.store, says("tea", problem="p1"), says("tea", problem="p2"))
+    await backend.store.fork(TAPE, "child")
+    async for store in backend.readers():
+        assert await ids(store, "tea", problem="p2", tapes=("child",)) == {3}
