@@ -14,11 +14,15 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from bot.clock import iso
 from bot.llm.base import Usage
+from bot.memory.bus.compartments import Compartments
+from bot.memory.bus.records import time_from
 from bot.memory.facts.fold import FactFold, folded
 from bot.memory.snapshot import MemorySnapshot, ZoneFold
+from bot.memory.spoken import TURN_START, switched_to
 from bot.memory.turns import OpenTurn, TurnFold, Undelivered, usage_from
-from bot.memory.window import WindowFold, WindowMark
+from bot.memory.window import Returning, WindowFold, WindowMark
 from bot.tape.entries import MEMORY_CONSOLIDATED, TapeEntry, event
 
 CONSOLIDATION_FAILED = "consolidation.failed"
@@ -36,6 +40,7 @@ class Pointers(BaseModel):
     Attributes:
         at: The last entry that had been applied.
         boundary: Id of the boundary anchor.
+        used: When a turn last began, ISO 8601; empty where none did.
         cursor: ``through`` of the last consolidation.
         consolidated: Id of its anchor, 0 where there was none.
         failure: Id of the last failed consolidation's event, 0 where it was mended since.
@@ -77,6 +82,7 @@ class Pointers(BaseModel):
     commands: dict[str, int] = {}
     home: str = ""
     facts: int = 0
+    used: str = ""
     undelivered: list[list[Any]] = []
     shown: dict[str, list[str]] = {}
     spans: list[list[int]] = []
@@ -111,6 +117,16 @@ class SessionFold:
     home: str = ""
     version: int = 0
 
+    @property
+    def compartments(self) -> Compartments:
+        """Problems and working sets, and what else the memory bus keeps on this tape."""
+        return self.facts.compartments
+
+    @property
+    def problem(self) -> str:
+        """The problem that is worked on."""
+        return self.facts.compartments.active
+
     def apply(self, entry: TapeEntry) -> None:
         """Take one entry in."""
         self.window.apply(entry)
@@ -130,12 +146,14 @@ class SessionFold:
             self.failure = entry
         elif entry.kind == "event" and entry.name == SCOPE:
             self._move(str(entry.data.get("home") or ""))
+        elif entry.kind == "event" and entry.name == TURN_START:
+            self.compartments.used = time_from(entry.meta.get("ts")) or self.compartments.used
         elif self.zone.cleared != cleared:
             self._freeze()
         self.version = entry.id
 
     def _move(self, home: str) -> None:
-        if self.home and home != self.home:
+        if self.home:
             # What belongs to somebody else leaves the prompt at once.
             self.frozen, self.frozen_span = MemorySnapshot(), None
         self.home = home
@@ -176,6 +194,8 @@ class SessionFold:
             pointers["home"] = self.home
         if self.facts.last:
             pointers["facts"] = self.facts.last
+        if (used := self.compartments.used) is not None:
+            pointers["used"] = iso(used)
         if turns.undelivered:
             pointers["undelivered"] = [
                 [one.turn, one.entry, one.reply_to, list(one.inbound)]
@@ -207,6 +227,14 @@ class SessionFold:
         self.zone.cleared = pointers.cleared
         frozen = _zone(pointers.frozen, found)
         self.frozen, self.frozen_span = frozen.snapshot, frozen.span
+        if pointers.facts and pointers.facts not in found:
+            raise KeyError(pointers.facts)
+        self.facts = folded(found[i] for i in sorted(found) if i <= pointers.facts)
+        self.facts.version = pointers.at
+        self.compartments.used = time_from(pointers.used)
+        self.window.problem = self.problem
+        if self.boundary is not None and self.boundary.id == cut and switched_to(self.boundary):
+            self.window.returning = Returning.of(self.boundary.data.get("returns"))
         viewed = [found[i] for i in sorted(found) if reads_from <= i <= pointers.at]
         self.window.restore(WindowMark(cut, reads_from, messages, tokens), pointers.cursor, viewed)
         opened = pointers.open
@@ -225,8 +253,6 @@ class SessionFold:
             last_prompt_tokens=pointers.prompt_tokens,
         )
         self.home = pointers.home
-        self.facts = folded(found[i] for i in sorted(found) if i <= pointers.facts)
-        self.facts.version = pointers.at
         self.version = pointers.at
 
 

@@ -8,10 +8,14 @@ from pydantic import ValidationError
 
 from bot.memory.fold import SESSION_MARK, Pointers, SessionFold
 from bot.memory.scope import last_facts
-from bot.memory.window import TURN_END, WindowFold
+from bot.memory.spoken import TURN_END
+from bot.memory.window import WindowFold
 from bot.tape.entries import TapeEntry
 from bot.tape.portions import portions
 from bot.tape.service import TapeService
+
+_NEAR = 64
+"""Entries between two that are wanted which are rather read along than skipped."""
 
 
 async def load_fold(tape: TapeService, *, max_messages: int, max_tokens: int) -> SessionFold:
@@ -32,10 +36,26 @@ async def load_fold(tape: TapeService, *, max_messages: int, max_tokens: int) ->
             pass
         else:
             await _apply_from(tape, fold, pointers.at + 1)
+            await supply(tape, fold.window)
             return fold
     fold = SessionFold(WindowFold(max_messages, max_tokens))
     await _apply_from(tape, fold, 1)
+    await supply(tape, fold.window)
     return fold
+
+
+async def supply(tape: TapeService, window: WindowFold) -> None:
+    """Read what came back into view with the problem that is worked on."""
+    runs: list[list[int]] = []
+    for one in sorted(window.returning.ids):
+        if runs and one - runs[-1][1] <= _NEAR:
+            runs[-1][1] = one
+        else:
+            runs.append([one, one])
+    found: list[TapeEntry] = []
+    for first, last in runs:
+        found += await tape.read_entries(first, last)
+    window.supply(found)
 
 
 async def _last_pointers(tape: TapeService) -> Pointers | None:

@@ -7,23 +7,41 @@ changes nothing twice; the zone is brought up to date with the facts whenever it
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from dataclasses import replace
+from datetime import UTC, datetime
 
+from bot.errors import MemoryRefused
+from bot.memory.bus.bus import MemoryBus
+from bot.memory.bus.patterns import ranks_of
+from bot.memory.bus.rendering import references_read, rendered
+from bot.memory.bus.semantic import patterns_lines
 from bot.memory.facts.citing import cite
 from bot.memory.facts.fact import Fact
 from bot.memory.facts.proposals import Batch, Outcome, Proposal
 from bot.memory.facts.rendering import render
 from bot.memory.fold import SessionFold
+from bot.memory.gate.likeness import folded
 from bot.memory.guards import lines_of
+from bot.memory.people import channel_of
 from bot.memory.scope import ScopeMemory
-from bot.memory.scopes import Scopes
+from bot.memory.scopes import PERSON, Scopes, scope_entry
 from bot.memory.snapshot import MemorySnapshot
+from bot.memory.transcript import sender_id
+from bot.memory.transfers import left_with, was_left
 from bot.memory.zone import Compose, MemoryZone
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 
 _SHARED_BYTES = 1_500
 """Of the workspace's facts in each prompt."""
+
+_NEVER = datetime.min.replace(tzinfo=UTC)
+
+_MOVED = "this chat was joined with another, or parted from it, just now: look again, and try again"
+
+_LOOKED_AT = 500
+"""Newest entries that may say whose chat it is."""
 
 
 class LongTermMemory:
@@ -34,17 +52,29 @@ class LongTermMemory:
         fold: Its state.
         zone: Its zone.
         scopes: All there are.
+        hours: How long a working set lives unused.
+
+    Attributes:
+        bus: The memory bus of the session.
     """
 
     def __init__(
-        self, tape: TapeService, fold: SessionFold, zone: MemoryZone, scopes: Scopes
+        self,
+        tape: TapeService,
+        fold: SessionFold,
+        zone: MemoryZone,
+        scopes: Scopes,
+        *,
+        hours: float = 2.0,
     ) -> None:
         self.tape = tape
         self.fold = fold
         self.zone = zone
         self.workspace = scopes.workspace()
         self._scopes = scopes
+        self._reference: tuple[list[object], str] = ([], "")
         self._home = scopes.home(tape, fold.facts, fold.home)
+        self.bus = MemoryBus(self, scopes.home(tape, fold.facts, ""), hours=hours)
 
     @property
     def home(self) -> ScopeMemory:
@@ -53,6 +83,11 @@ class LongTermMemory:
         if self._home.name != wanted:
             self._home = self._scopes.home(self.tape, self.fold.facts, self.fold.home)
         return self._home
+
+    @property
+    def scopes(self) -> Scopes:
+        """All there are."""
+        return self._scopes
 
     @property
     def paused(self) -> bool:
@@ -70,6 +105,7 @@ class LongTermMemory:
         fork begins.
         """
         await self.workspace.open()
+        await self.settle_person()
         await self.home.open()
         snapshot, span = self.zone.read(), self.fold.zone.span
         torn = self.home.name == self.tape.name and self.fold.facts.torn
@@ -85,6 +121,7 @@ class LongTermMemory:
             key = f"forked:{self.tape.name}" if torn else f"import:{self.tape.name}:{span[0]}"
             await self.home.apply(Batch(key, "import", imported))
         await self._carry()
+        await self.bus.problems.take_over()
         await self.refresh()
 
     async def _carry(self) -> None:
@@ -110,19 +147,48 @@ class LongTermMemory:
         """Change the facts; the zone is for the caller to bring up to date, by ``current``.
 
         Raises:
-            MemoryRefused: The gate refused the batch as a whole.
+            MemoryRefused: The gate refused the batch as a whole, or it is of a scope that was left.
             TapeWriteError: The storage refused; nothing was changed.
         """
-        return await self.home.apply(batch)
+        home = self.home
+        if home.kind == "person":
+            await self.settle_person()
+        if self.home is not home:
+            # The numbers in it are of other facts.
+            raise MemoryRefused(_MOVED)
+        outcome = await home.apply(batch)
+        for one in () if outcome.repeated else outcome.of("pending"):
+            contested = one.signals.get("conflict_level") in ("medium", "high")
+            # What is quoted, or gives orders, is shown to a person alone until they decide.
+            own = one.fact is not None and one.fact.origin in ("person", "member")
+            if one.fact is not None and contested and own and not one.proposal.suspect:
+                held = {"a": one.fact.text, "confidence": one.fact.confidence, "fact": one.fact.id}
+                await self.bus.working_sets.add(self.fold.problem, "assumptions", held)
+        return outcome
 
     def current(self, snapshot: MemorySnapshot) -> MemorySnapshot:
         """Return a snapshot with the facts as they are now, itself where it has them: an ``Edit``."""
         facts = self.facts()
-        text = render(facts)
+        text = render(facts, ranks=ranks_of(self.home.fold))
         if text != snapshot.long_term and (self.fold.home or self.home.fold.last):
             snapshot = snapshot.with_long_term(text)
         shared = render(self.workspace.active(), _SHARED_BYTES)
-        return snapshot if shared == snapshot.shared else snapshot.with_shared(shared)
+        if shared != snapshot.shared:
+            snapshot = snapshot.with_shared(shared)
+        reference = self.reference()
+        return snapshot if reference == snapshot.reference else snapshot.with_reference(reference)
+
+    def reference(self) -> str:
+        """Return the shared reference and the beliefs that the session reads, as its prompt shows them."""
+        scopes = (self.home.compartments, self.workspace.compartments)
+        held: list[object] = [tuple(one.references.values()) for one in scopes]
+        held += [tuple(scopes[0].patterns.values()), scopes[0].decayed]
+        if held != self._reference[0]:
+            # As sure as at the last decay: a text that changed by itself would change each prompt.
+            beliefs = patterns_lines(self.home, scopes[0].decayed or _NEVER)
+            texts = (rendered(references_read(*scopes)), beliefs and f"Beliefs:\n{beliefs}")
+            self._reference = (held, "\n".join(filter(None, texts)))
+        return self._reference[1]
 
     async def refresh(self) -> None:
         """Bring the zone up to date with the facts."""
@@ -140,6 +206,60 @@ class LongTermMemory:
         ends = tuple(Proposal("retire", fact=fact.id) for fact in self.home.active())
         drops = tuple(Proposal("drop", fact=fact.id) for fact in self.home.fold.pending())
         return Batch(key, "person", (*ends, *drops), asker, clears=True)
+
+    async def settle_person(self, sender: str = "") -> None:
+        """Take in who joined their identities, or left, also in other processes, and follow them.
+
+        Args:
+            sender: The platform's id of who is about to say something.
+        """
+        await self._scopes.linking.open()
+        await self._scopes.linking.finish()
+        await self.follow(sender)
+
+    async def follow(self, sender: str = "") -> None:
+        """Go to where the memory of whose private chat this is has gone, if it has."""
+        people, home = self._scopes.linking.people, self.fold.home
+        if not home.startswith(PERSON) or not people.concerns(home.removeprefix(PERSON)):
+            return
+        # Whose chat it is says who spoke in it before, and not who may just have turned up.
+        whose = await self._speaker() or sender
+        wanted = self._scopes.person_of(channel_of(self.tape.name), whose)
+        if not whose:
+            return
+        if wanted == home:
+            await self._let_go()
+            return
+        entry = scope_entry(wanted)
+        # In one append: after a kill no line of one scope may look as if it were of the other.
+        await self.zone.edit(
+            lambda now: replace(now, version=now.version + 1, long_term="", reference=""),
+            lambda _, zone, __: [] if self.fold.home == wanted else [entry, *zone],
+        )
+        await self.home.open()
+        await self.refresh()
+
+    async def _let_go(self) -> None:
+        """Take out of the prompt what ended here since those who had said it left."""
+        await self.home.open()
+        gone = left_with(self.home.fold)
+        frozen = self.fold.frozen
+        told = any(folded(line) in gone for line in lines_of(frozen.long_term))
+        if was_left(self.home.fold) and frozen.reference:
+            told = told or not {*lines_of(frozen.reference)} <= {*lines_of(self.reference())}
+        if told:
+            await self.tape.append(scope_entry(self.home.name))
+            await self.refresh()
+
+    async def _speaker(self) -> str:
+        """Return the platform's id of who spoke last; empty where nobody is near."""
+        looked = 0
+        async with aclosing(self.tape.read_back()) as entries:
+            async for entry in entries:
+                looked += 1
+                if (found := sender_id(entry)) or looked == _LOOKED_AT:
+                    return found
+        return ""
 
     async def settle(self, entry: TapeEntry) -> None:
         """Put the event on the tape that says where the session's facts belong, and open that."""

@@ -17,13 +17,14 @@ import anyio.to_thread
 
 from bot.clock import Clock
 from bot.errors import TapeNotFound, VersionConflict
+from bot.memory.bus.compartments import Compartments
 from bot.memory.facts.fact import Fact
-from bot.memory.facts.fold import FACTS, PAUSED, FactFold, batch_entry, folded, pause_entry
+from bot.memory.facts.fold import FACTS, FactFold, batch_entry, folded, is_link, pause_entry
 from bot.memory.facts.proposals import Batch, Outcome
 from bot.memory.facts.recorded import outcome_from
-from bot.memory.facts.undoing import changes_something, inverse, undone_by
+from bot.memory.facts.undoing import changes_something, inverse, is_bound, undone_by
 from bot.memory.gate.deciding import Deciding
-from bot.memory.gate.policy import Radius
+from bot.memory.gate.policy import Radius, WriteGate
 from bot.tape.entries import TapeEntry
 from bot.tape.portions import portions
 from bot.tape.service import TapeService
@@ -47,14 +48,22 @@ class ScopeMemory:
         kind: What a fact there may do harm to.
         clock: Dates decisions.
         fold: Shared with whoever folds this tape already; by default it keeps its own.
+        gate: Decides what is believed.
     """
 
     def __init__(
-        self, tape: TapeService, kind: Kind, clock: Clock, fold: FactFold | None = None
+        self,
+        tape: TapeService,
+        kind: Kind,
+        clock: Clock,
+        fold: FactFold | None = None,
+        *,
+        gate: WriteGate | None = None,
     ) -> None:
         self.tape = tape
         self.kind = kind
-        self._clock = clock
+        self.gate = gate or WriteGate()
+        self.clock = clock
         self._shared = fold is not None
         self._fold = fold if fold is not None else FactFold()
         self._opening = anyio.Lock()
@@ -71,6 +80,16 @@ class ScopeMemory:
     def fold(self) -> FactFold:
         """Its facts, as far as they were read."""
         return self._fold
+
+    @property
+    def compartments(self) -> Compartments:
+        """What its compartments hold, as far as it was read."""
+        return self._fold.compartments
+
+    @property
+    def radius(self) -> Radius:
+        """How far a mistake here would reach."""
+        return _RADIUS[self.kind]
 
     def active(self) -> list[Fact]:
         """Return what is believed."""
@@ -122,7 +141,8 @@ class ScopeMemory:
                 outcome = prepared
             else:
                 outcome = self._deciding(batch, version + 1).outcome()
-            if not outcome.decided and not batch.clears and batch.undoes is None:
+            empty = not outcome.decided and not batch.clears and batch.undoes is None
+            if empty and not is_bound(batch.key):
                 return [], outcome
             more: dict[str, Any] = {"asker": batch.asker} if batch.asker else {}
             more |= {"undoes": batch.undoes} if batch.undoes is not None else {}
@@ -142,7 +162,12 @@ class ScopeMemory:
 
     def _deciding(self, batch: Batch, entry: int) -> Deciding:
         return Deciding(
-            self._fold, batch, now=self._clock.now(), entry=entry, radius=_RADIUS[self.kind]
+            self._fold,
+            batch,
+            now=self.clock.now(),
+            entry=entry,
+            radius=self.radius,
+            gate=self.gate,
         )
 
     async def pause(self, *, paused: bool) -> bool:
@@ -156,6 +181,19 @@ class ScopeMemory:
         await self._ready()
         return await self._write(compose)
 
+    async def change(self, compose: Callable[[int], tuple[list[TapeEntry], T]]) -> T:
+        """Append entries that depend on the scope's state, such as a change of its compartments.
+
+        Args:
+            compose: Given the tape's version, returns what to append, perhaps nothing, and the result.
+                It may be called more than once.
+
+        Raises:
+            TapeWriteError: The storage refused; nothing was changed.
+        """
+        await self._ready()
+        return await self._write(compose)
+
     async def undo_batch(self) -> Batch | None:
         """Return a batch that takes the newest change back; None where there is none.
 
@@ -166,6 +204,8 @@ class ScopeMemory:
         async for entry in self._batches_back():
             if (undone := undone_by(entry)) is not None:
                 taken.add(undone)
+            elif is_bound(entry.data.get("key")) and entry.name == FACTS:
+                return Batch(f"undo:{entry.id}", "undo", inverse(entry), undoes=entry.id)
             elif entry.id not in taken and changes_something(entry):
                 proposals = inverse(entry)
                 return Batch(f"undo:{entry.id}", "undo", proposals, undoes=entry.id)
@@ -232,19 +272,29 @@ async def last_facts(tape: TapeService, last: int | None = None) -> list[TapeEnt
     """
     found: list[TapeEntry] = []
     if last is None:
-        async with aclosing(tape.read_back()) as entries:
-            async for entry in entries:
-                if entry.kind == "event" and entry.name in (FACTS, PAUSED):
-                    found.append(entry)
-                    break
+        found = await _newest_link(tape)
     elif last:
-        found = [one for one in await tape.read_entries(last, last) if one.name in (FACTS, PAUSED)]
-    while found and "state" not in found[-1].data:
+        found = [one for one in await tape.read_entries(last, last) if is_link(one)]
+    while found and not isinstance(found[-1].data.get("state"), dict):
         before = found[-1].data.get("previous")
-        if type(before) is not int or not 0 < before < found[-1].id:
+        if before == 0:
             break
-        older = await tape.read_entries(before, before)
-        if not older:  # A reset dropped it.
+        if type(before) is not int or not 0 < before < found[-1].id:
+            before = found[-1].id - 1
+        older = [one for one in await tape.read_entries(before, before) if is_link(one)]
+        # Where a line was damaged, the chain goes on before it; where a reset dropped it, or it was not
+        # copied, nothing is there.
+        older = older or await _newest_link(tape, before)
+        if not older:
             break
         found += older
     return found[::-1]
+
+
+async def _newest_link(tape: TapeService, before: int | None = None) -> list[TapeEntry]:
+    """Return the newest entry of a fold of facts, before an id or of all; none where there is none."""
+    async with aclosing(tape.read_back(before)) as entries:
+        async for entry in entries:
+            if is_link(entry):
+                return [entry]
+    return []

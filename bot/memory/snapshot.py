@@ -19,6 +19,7 @@ from bot.tape.entries import MEMORY_OPEN, MEMORY_SEAL, TapeEntry, anchor, event
 LONG_TERM = "memory.long_term"
 DAILY = "memory.daily"
 SHARED = "memory.shared"
+REFERENCE = "memory.reference"
 HISTORY = "memory.history"
 
 RECENT_DAYS = 7
@@ -50,6 +51,7 @@ class MemorySnapshot:
         long_term: Markdown, under 4 KB by recommendation.
         dailies: One note a day at most, oldest first.
         shared: Markdown that everybody reads, whatever the session.
+        reference: Values by key, of the scopes that the session reads, a line each.
         cleared: A person asked for it to be emptied: what was said before is not learned again.
     """
 
@@ -57,6 +59,7 @@ class MemorySnapshot:
     long_term: str = ""
     dailies: tuple[DailyNote, ...] = ()
     shared: str = ""
+    reference: str = ""
     cleared: bool = field(default=False, compare=False)
 
     def with_long_term(self, content: str) -> MemorySnapshot:
@@ -66,6 +69,10 @@ class MemorySnapshot:
     def with_shared(self, content: str) -> MemorySnapshot:
         """Return the next version with this as what everybody reads."""
         return replace(self, version=self.version + 1, shared=content.strip(), cleared=False)
+
+    def with_reference(self, content: str) -> MemorySnapshot:
+        """Return the next version with this as its shared reference."""
+        return replace(self, version=self.version + 1, reference=content.strip(), cleared=False)
 
     def with_daily(self, day: str, content: str) -> MemorySnapshot:
         """Return the next version with this appended to the day's note."""
@@ -81,8 +88,8 @@ class MemorySnapshot:
         return replace(self, dailies=tuple(n for n in self.dailies if n.date >= oldest))
 
     def emptied(self) -> MemorySnapshot:
-        """Return the next version, cleared of all that is the session's own."""
-        return MemorySnapshot(self.version + 1, shared=self.shared, cleared=True)
+        """Return the next version, cleared of the session's own facts and notes."""
+        return replace(self, version=self.version + 1, long_term="", dailies=(), cleared=True)
 
 
 def zone_entries(snapshot: MemorySnapshot, now: str) -> list[TapeEntry]:
@@ -93,6 +100,8 @@ def zone_entries(snapshot: MemorySnapshot, now: str) -> list[TapeEntry]:
         entries.append(event(LONG_TERM, {"content": snapshot.long_term, "updated_at": now}))
     if snapshot.shared:
         entries.append(event(SHARED, {"content": snapshot.shared, "updated_at": now}))
+    if snapshot.reference:
+        entries.append(event(REFERENCE, {"content": snapshot.reference, "updated_at": now}))
     entries += [
         event(DAILY, {"date": note.date, "content": note.content, "updated_at": now})
         for note in snapshot.dailies
@@ -156,6 +165,8 @@ def render_context(snapshot: MemorySnapshot, today: date, *, hints: bool = True)
         parts.append(f"## Long-term Memory\n{snapshot.long_term}")
     if snapshot.shared:
         parts.append(f"## Shared with Everyone\n{snapshot.shared}")
+    if snapshot.reference:
+        parts.append(f"## Reference\n{snapshot.reference}")
     day = today.isoformat()
     oldest = (today - timedelta(days=RECENT_DAYS)).isoformat()
     todays = [note for note in snapshot.dailies if note.date == day]
@@ -188,7 +199,7 @@ def _version(entry: TapeEntry) -> int:
 
 
 def _parse(entries: list[TapeEntry], version: int) -> MemorySnapshot:
-    long_term = shared = ""
+    long_term = shared = reference = ""
     notes: dict[str, str] = {}
     for entry in entries:
         content: Any = entry.data.get("content")
@@ -198,7 +209,9 @@ def _parse(entries: list[TapeEntry], version: int) -> MemorySnapshot:
             long_term = content
         elif entry.name == SHARED:
             shared = content
+        elif entry.name == REFERENCE:
+            reference = content
         elif entry.name == DAILY and isinstance(day := entry.data.get("date"), str):
             notes[day] = content
     dailies = tuple(DailyNote(day, notes[day]) for day in sorted(notes))
-    return MemorySnapshot(version, long_term, dailies, shared)
+    return MemorySnapshot(version, long_term, dailies, shared, reference)

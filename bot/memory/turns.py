@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bot.llm.base import Usage
-from bot.memory.window import LOOP_STEP, TURN_END, TURN_START, is_owed
+from bot.memory.spoken import LOOP_STEP, TURN_END, TURN_START, is_owed
 from bot.tape.entries import SESSION_FORK, TapeEntry
 
 TURN_RESUME = "turn.resume"

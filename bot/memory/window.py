@@ -10,8 +10,10 @@ Rule 4: a message that arrived during a turn (``queued``) stands where a turn to
 Rule 5: what was only overheard in a group waits like a queued message, but for no turn: the next one
     takes the newest of it in, and what that passes over is never in view.
 Rule 6: an edit whose turn had not ended (``replaces``) is in view in the edited message's place.
-Rule 7: a child session (``session/fork``) answers nothing that its parent was asked.
-Rule 8: everything else is bookkeeping and is not in the window.
+Rule 7: what belongs to another problem than the one that is worked on is not in view; where a boundary
+    goes back to a problem, the newest of its messages come back, before all else.
+Rule 8: a child session (``session/fork``) answers nothing that its parent was asked.
+Rule 9: everything else is bookkeeping and is not in the window.
 """
 
 from __future__ import annotations
@@ -20,76 +22,42 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from bot.llm.base import estimate_tokens
-from bot.memory.attachments import attachment_tokens
-from bot.tape.entries import MEMORY_CONSOLIDATED, SESSION_FORK, SESSION_NEW, TapeEntry
-
-TURN_START = "turn.start"
-TURN_END = "turn.end"
-LOOP_STEP = "loop.step"
+from bot.memory.spoken import (
+    SPOKEN,
+    TURN_START,
+    begins_turn,
+    entry_tokens,
+    is_overheard,
+    is_queued,
+    joined_ids,
+    passes_over,
+    replaces,
+    switched_to,
+)
+from bot.tape.entries import MEMORY_CONSOLIDATED, SESSION_FORK, TapeEntry
+from bot.tape.search import GENERAL, problem_of
 
 MOST_OVERHEARD = 200
 """Overheard messages that wait for a turn at most; older ones are passed over."""
 
-_SPOKEN = frozenset({"message", "tool_call", "tool_result"})
 _GAP = 32
+_SHARE = 4
+"""Of the bounds of a view, the part that comes back with a problem."""
 _NEAR = 512
 
 
-def entry_tokens(entry: TapeEntry) -> int:
-    """Return an estimate of what an entry costs in a prompt."""
-    payload = entry.payload
-    if entry.kind == "tool_call":
-        calls = payload.get("calls")
-        text = f"{payload.get('content')}{calls}"
-    else:
-        text = str(payload.get("content", ""))
-    return estimate_tokens(text) + attachment_tokens(entry.meta) + 6
-
-
-def joined_ids(entry: TapeEntry) -> list[int]:
-    """Return the ids of queued messages that a turn took in with this event."""
-    if entry.kind != "event" or entry.name not in (TURN_START, LOOP_STEP, TURN_END):
-        return []
-    joined = entry.data.get("joined")
-    return [i for i in joined if type(i) is int] if isinstance(joined, list) else []
-
-
-def inbound_ids(messages: Iterable[TapeEntry]) -> list[str]:
-    """Return the platform ids of messages, of those that have one."""
-    return [str(entry.meta["inbound"]) for entry in messages if "inbound" in entry.meta]
-
-
-def is_queued(entry: TapeEntry) -> bool:
-    """True for a message that arrived while a turn ran."""
-    return entry.kind == "message" and entry.meta.get("queued") is True
-
-
-def is_overheard(entry: TapeEntry) -> bool:
-    """True for a message that asks for no answer."""
-    return entry.kind == "message" and entry.meta.get("overheard") is True
-
-
-def replaces(entry: TapeEntry) -> int | None:
-    """Return the id of the message in whose place an edit stands; None for all else."""
-    old = entry.meta.get("replaces") if entry.kind == "message" else None
-    return old if type(old) is int else None
-
-
-def is_owed(entry: TapeEntry) -> bool:
-    """True for a message that a ``turn.end`` must list."""
-    return not is_overheard(entry) and replaces(entry) is None
-
-
-def as_heard(entries: Sequence[TapeEntry], window: WindowFold) -> list[TapeEntry]:
+def as_heard(
+    entries: Sequence[TapeEntry], window: WindowFold, after: Sequence[TapeEntry] = ()
+) -> list[TapeEntry]:
     """Return a range of a tape without what no turn took in, edits in their places.
 
     Args:
         entries: The range.
         window: Knows of turns that took in what is in the range, and of edits, after its end.
+        after: What follows the range and may be out of view by now: it tells of both, too.
     """
-    joined = {i for entry in (*entries, *window.entries) for i in joined_ids(entry)}
-    edits = {old: entry for entry in entries if (old := replaces(entry)) is not None}
+    joined = {i for entry in (*entries, *after, *window.entries) for i in joined_ids(entry)}
+    edits = {old: one for one in (*entries, *after) if (old := replaces(one)) is not None}
     edits |= window.edits
     return [
         edits.get(entry.id, entry)
@@ -98,18 +66,57 @@ def as_heard(entries: Sequence[TapeEntry], window: WindowFold) -> list[TapeEntry
     ]
 
 
-def _passes_over(entry: TapeEntry) -> bool:
-    """True where what was overheard before, and not taken in, is of no more use."""
-    began = entry.kind == "event" and entry.name == TURN_START
-    return began or (entry.kind == "anchor" and entry.name == SESSION_NEW)
+def _opens(spoken: Sequence[TapeEntry], place: int) -> bool:
+    """True where a turn begins among entries in view order, also one that took in what had waited."""
+    entry = spoken[place]
+    if begins_turn(entry):
+        return True
+    before = _role(spoken[place - 1]) if place else "assistant"
+    return (_role(entry), before) == ("user", "assistant")
 
 
-def begins_turn(entry: TapeEntry) -> bool:
-    """True where a user's turn begins: the only places where a window may be cut."""
-    if entry.kind == "message":
-        role = entry.payload.get("role")
-        return role == "user" and not is_queued(entry) and replaces(entry) is None
-    return entry.name == TURN_START and bool(joined_ids(entry))
+def _role(message: TapeEntry) -> str | None:
+    """Return who said a message; None for all else."""
+    return message.payload.get("role") if message.kind == "message" else None
+
+
+@dataclass(frozen=True, slots=True)
+class Returning:
+    """What comes back into view when a problem is worked on again.
+
+    Attributes:
+        ids: Of entries, in view order.
+        messages: How many of them are messages.
+        tokens: What they cost, as estimated.
+    """
+
+    ids: tuple[int, ...] = ()
+    messages: int = 0
+    tokens: int = 0
+
+    @classmethod
+    def of_entries(cls, entries: Sequence[TapeEntry]) -> Returning:
+        """Return the same for entries."""
+        messages = sum(entry.kind == "message" for entry in entries)
+        tokens = sum(entry_tokens(entry) for entry in entries)
+        return cls(tuple(entry.id for entry in entries), messages, tokens)
+
+    @classmethod
+    def of(cls, record: object) -> Returning:
+        """Return what JSON tells; nothing where it tells of nothing."""
+        if not isinstance(record, dict) or not isinstance(ids := record.get("ids"), list):
+            return NOTHING
+        messages, tokens = record.get("messages"), record.get("tokens")
+        if type(messages) is not int or type(tokens) is not int:
+            return NOTHING
+        return cls(tuple(one for one in ids if type(one) is int), messages, tokens)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        return {"ids": list(self.ids), "messages": self.messages, "tokens": self.tokens}
+
+
+NOTHING = Returning()
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +153,9 @@ class WindowFold:
         passed: Id of the last entry that passed over what was overheard; 0 where that is so long ago
             that nothing before it is read again.
         forked: The same of the last entry that left behind what the parent was asked.
+        problem: The problem that is worked on.
+        returning: What comes back into view with that problem, as its boundary says.
+        returned: The entries of that, once they were read.
     """
 
     max_messages: int
@@ -161,15 +171,22 @@ class WindowFold:
     forked: int = 0
     messages: int = 0
     tokens: int = 0
+    problem: str = GENERAL
+    returning: Returning = field(default_factory=lambda: NOTHING)
+    returned: list[TapeEntry] = field(default_factory=list)
 
     def apply(self, entry: TapeEntry) -> None:
         """Take one entry in."""
-        if entry.kind in _SPOKEN:
+        if entry.kind in SPOKEN:
             self._add_spoken(entry)
         elif entry.is_boundary:
             keep = entry.data.get("keep_from")
+            if self.cut == 1:
+                # Where a tape begins as a copy of another's, the switch itself may not be on it.
+                self.problem = problem_of(entry)
             # What an earlier cut dropped does not come back, so neither does its place.
             self._drop_before(max(keep, self.cut) if type(keep) is int else entry.id)
+            self._switch(entry)
         elif entry.name == MEMORY_CONSOLIDATED and entry.kind == "anchor":
             self._consolidated(entry.data)
         elif joined_ids(entry):
@@ -186,12 +203,37 @@ class WindowFold:
         Args:
             entries: A part of ``entries``; by default all.
         """
-        found: list[TapeEntry] = []
+        found: list[TapeEntry] = list(self.returned) if entries is None else []
         for entry in self.entries if entries is None else entries:
-            found += [entry] if entry.kind in _SPOKEN else self._joined(entry)
+            found += [entry] if entry.kind in SPOKEN else self._joined(entry)
         if self.edits:
             return [self.edits.get(entry.id, entry) for entry in found]
         return found
+
+    def leaving(self) -> Returning:
+        """Return what would come back of the problem that is worked on: its newest whole turns."""
+        spoken = self.spoken()
+        first = len(spoken)
+        messages = tokens = 0
+        for place in range(len(spoken) - 1, -1, -1):
+            messages += spoken[place].kind == "message"
+            tokens += entry_tokens(spoken[place])
+            if messages * _SHARE > self.max_messages or tokens * _SHARE > self.max_tokens:
+                break
+            if _opens(spoken, place):
+                first = place
+        return Returning.of_entries(spoken[first:])
+
+    def supply(self, entries: Iterable[TapeEntry]) -> None:
+        """Take in the entries that come back with a problem, as they were read from the tape."""
+        found = {entry.id: entry for entry in entries}
+        known = [found[one] for one in self.returning.ids if one in found]
+        # A tape that somebody else wrote may name anything: one problem's words stay with it.
+        known = [one for one in known if one.kind in SPOKEN and problem_of(one) == self.problem]
+        # What was edited while another problem was worked on stands there in its new words.
+        edits = {old: entry for entry in known if (old := replaces(entry)) in found}
+        placed = [entry for entry in known if replaces(entry) not in found]
+        self.returned = [edits.get(entry.id, entry) for entry in placed]
 
     def sent_as(self, inbound: Iterable[str]) -> list[TapeEntry]:
         """Return the newest messages in view that have these platform ids, or edit such."""
@@ -240,7 +282,7 @@ class WindowFold:
             if (old := replaces(entry)) is not None:
                 if old >= mark.cut or old in self.queued:
                     self.edits[old] = entry
-            elif is_queued(entry) or (entry.id >= mark.cut and entry.kind in _SPOKEN):
+            elif is_queued(entry) or (entry.id >= mark.cut and entry.kind in SPOKEN):
                 self._add_spoken(entry)
             elif entry.id >= mark.cut and joined_ids(entry):
                 self._join(entry)
@@ -256,8 +298,21 @@ class WindowFold:
         """Return the ids at which user turns in view begin, oldest first."""
         return [entry.id for entry in self.entries if begins_turn(entry)]
 
+    def _switch(self, boundary: TapeEntry) -> None:
+        problem = switched_to(boundary)
+        if problem is not None:
+            self.problem = problem
+            self.returning = Returning.of(boundary.data.get("returns"))
+            self._count()
+
     def _add_spoken(self, entry: TapeEntry) -> None:
         cost = entry_tokens(entry)
+        if problem_of(entry) != self.problem:
+            # Such as an edit of what was said before the problem was switched.
+            if entry.kind == "message" and not is_queued(entry) and replaces(entry) is None:
+                self.unconsolidated += 1
+                self.unconsolidated_tokens += cost
+            return
         if (old := replaces(entry)) is not None:
             self.edits[old] = entry
             return
@@ -294,7 +349,7 @@ class WindowFold:
         dropped: list[TapeEntry] = []
         if entry.kind == "anchor" and entry.name == SESSION_FORK:
             dropped, self.forked = self._not_joined(), entry.id
-        elif _passes_over(entry):
+        elif passes_over(entry):
             dropped, self.passed = self.overheard(), entry.id
         for one in dropped:
             del self.queued[one.id]
@@ -342,14 +397,16 @@ class WindowFold:
     def _bound(self) -> None:
         if self.messages <= self.max_messages and self.tokens <= self.max_tokens:
             return
-        messages, tokens = self.messages, self.tokens
+        # What came back with the problem is the oldest, and goes as a whole.
+        messages = self.messages - self.returning.messages
+        tokens = self.tokens - self.returning.tokens
         place = None
         for entry in self.entries:
             if begins_turn(entry):
                 place = entry.id
                 if messages * 2 <= self.max_messages and tokens * 2 <= self.max_tokens:
                     break
-            for one in [entry] if entry.kind in _SPOKEN else self._joined(entry):
+            for one in [entry] if entry.kind in SPOKEN else self._joined(entry):
                 messages -= one.kind == "message"
                 tokens -= entry_tokens(one)
         if place is not None:
@@ -357,6 +414,7 @@ class WindowFold:
 
     def _drop_before(self, first: int) -> None:
         self.cut = first
+        self.returning, self.returned = NOTHING, []
         for entry in self.entries:
             if entry.id < first:
                 self._forget(entry)
@@ -372,11 +430,13 @@ class WindowFold:
             self.queued.pop(entry_id, None)
 
     def _count(self) -> None:
-        in_view = [entry for entry in self.entries if entry.kind in _SPOKEN]
+        in_view = [entry for entry in self.entries if entry.kind in SPOKEN]
         waits = {entry.id for entry in self.overheard()}
         in_view += [entry for entry in self.queued.values() if entry.id not in waits]
         self.messages = sum(entry.kind == "message" for entry in in_view)
         self.tokens = sum(entry_tokens(entry) for entry in in_view)
+        self.messages += self.returning.messages
+        self.tokens += self.returning.tokens
 
     def _joined(self, entry: TapeEntry) -> list[TapeEntry]:
         return [self.queued[i] for i in joined_ids(entry) if i in self.queued]

@@ -101,6 +101,33 @@ class Settings(BaseSettings):
     view_tokens: int | None = Field(
         None, ge=256, description="Tokens of a turn's prompt; unset: three quarters of the window."
     )
+    gate_severe: float = Field(
+        0.9, ge=0, le=1, description="Confidence that the gate wants of what everybody would read."
+    )
+    gate_moderate: float = Field(
+        0.7,
+        ge=0,
+        le=1,
+        description="Confidence that it wants of what reaches all of a person's chats.",
+    )
+    gate_minimal: float = Field(
+        0.5, ge=0, le=1, description="Confidence that it wants of what reaches one memory alone."
+    )
+    gate_grounded: float = Field(
+        0.6, ge=0, le=1, description="Source quality below which it logs and does not believe."
+    )
+    gate_aligned: float = Field(
+        0.5,
+        ge=0,
+        le=1,
+        description="Alignment with the priorities below which nothing is concluded.",
+    )
+    gate_pending_hours: float = Field(
+        2, gt=0, le=24, description="Hours that what is contested waits for a person to decide."
+    )
+    working_set_hours: float = Field(
+        2, gt=0, le=24, description="Hours after which an unused working set of a problem ends."
+    )
     context_builder: str = Field(
         "default",
         description="How the context is made: default, exact, with-recall or summary-first.",

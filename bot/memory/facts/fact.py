@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeGuard, get_args
 
 Origin = Literal["person", "member", "import", "assistant", "tool", "quoted"]
 """Whose words: the person's own, another group member's, an import's, the assistant's, a tool's,
@@ -170,7 +170,7 @@ def fact_from(record: object) -> Fact | None:
         subject=text("subject"),
         evidence=evidence,
         origin=record["origin"] if record.get("origin") in ORIGINS else weakest(evidence),
-        confidence=float(confidence) if isinstance(confidence, (int, float)) else 0.5,
+        confidence=float(confidence) if _is_share(confidence) else 0.5,
         valid_from=text("valid_from"),
         valid_to=valid_to if isinstance(valid_to, str) else None,
         status=_status(record.get("status")),
@@ -179,6 +179,10 @@ def fact_from(record: object) -> Fact | None:
         admitted=number("admitted"),
         changed=text("changed"),
     )
+
+
+def _is_share(value: object) -> TypeGuard[float]:
+    return isinstance(value, (int, float)) and 0 <= value <= 1
 
 
 def _status(value: object) -> Status:

@@ -1,4 +1,4 @@
-"""The current facts of a scope, folded from its tape. Pure.
+"""The current facts of a scope, and what its compartments hold, folded from its tape. Pure.
 
 Rule 1: one entry ``memory.facts`` is one batch: all its operations hold, or none is there.
 Rule 2: an entry says what each fact is afterwards, so that a fold decides nothing.
@@ -14,12 +14,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from bot.memory.bus.compartments import BUS, Compartments
 from bot.memory.facts.fact import Fact, fact_from
 from bot.memory.facts.proposals import Outcome
 from bot.tape.entries import TapeEntry, event
 
 FACTS = "memory.facts"
 PAUSED = "memory.paused"
+CHAIN = frozenset({FACTS, PAUSED, BUS})
+"""The events that a fold is made of; each names the one before it."""
+
 _SNAPSHOT_EVERY = 50
 _REMEMBERED = 1_000
 """Keys of batches that are known to be decided."""
@@ -39,6 +43,7 @@ class FactFold:
         cleared: Id of the last batch that retired everything.
         version: Id of the last entry applied, of any kind.
         torn: What was before the first entry is not on this tape: it is a copy of a part.
+        compartments: Of the memory bus.
     """
 
     facts: dict[int, Fact] = field(default_factory=dict)
@@ -50,11 +55,12 @@ class FactFold:
     cleared: int = 0
     version: int = 0
     torn: bool = False
+    compartments: Compartments = field(default_factory=Compartments)
 
     def apply(self, entry: TapeEntry) -> None:
         """Take one entry in."""
         self.version = max(self.version, entry.id)
-        if entry.kind != "event" or entry.name not in (FACTS, PAUSED):
+        if not is_link(entry):
             return
         data = entry.data
         if self.last == 0:
@@ -68,6 +74,13 @@ class FactFold:
             self.since_snapshot += 1
         if entry.name == FACTS:
             self._apply_batch(entry.id, data)
+        elif entry.name == BUS:
+            self.compartments.apply(entry)
+        # What is done without a cause has an empty one, and that is never done already.
+        if isinstance(key := data.get("key"), str) and key:
+            self.keys[key] = entry.id
+            while len(self.keys) > _REMEMBERED:
+                self.keys.popitem(last=False)
 
     def active(self) -> list[Fact]:
         """Return what is believed, oldest number first."""
@@ -97,32 +110,31 @@ class FactFold:
             "keys": [list(pair) for pair in self.keys.items()],
             "paused": self.paused,
             "cleared": self.cleared,
+            **({"compartments": found} if (found := self.compartments.state()) else {}),
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
-        known = map(fact_from, state.get("facts", []))
+        known = map(fact_from, _listed(state.get("facts")))
         self.facts = {one.id: one for one in known if one is not None}
-        self.next_id = state["next"] if type(state.get("next")) is int else self.next_id
+        told = state["next"] if type(state.get("next")) is int else 1
+        self.next_id = max([told, *(number + 1 for number in self.facts)])
         self.keys = OrderedDict(
-            (str(pair[0]), pair[1]) for pair in state.get("keys", []) if _is_pair(pair)
+            (str(pair[0]), pair[1]) for pair in _listed(state.get("keys")) if _is_pair(pair)
         )
         self.paused = state.get("paused") is True
         self.cleared = state["cleared"] if type(state.get("cleared")) is int else 0
+        self.compartments = Compartments.of(state.get("compartments"))
         self.since_snapshot = 0
         self.torn = False
 
     def _apply_batch(self, entry: int, data: dict[str, Any]) -> None:
-        for operation in data.get("ops", ()):
+        for operation in _listed(data.get("ops")):
             if not isinstance(operation, dict):
                 continue
             for place in ("fact", "closed"):
                 if (fact := fact_from(operation.get(place))) is not None:
                     self.facts[fact.id] = fact
                     self.next_id = max(self.next_id, fact.id + 1)
-        if isinstance(key := data.get("key"), str):
-            self.keys[key] = entry
-            while len(self.keys) > _REMEMBERED:
-                self.keys.popitem(last=False)
         if data.get("clears") is True:
             self.cleared = entry
 
@@ -169,10 +181,22 @@ def pause_entry(fold: FactFold, *, paused: bool) -> TapeEntry:
     return _with_state(fold, made)
 
 
+def bus_entry(fold: FactFold, data: dict[str, Any], **meta: Any) -> TapeEntry:
+    """Return the entry that records a change of the compartments.
+
+    Args:
+        fold: The state before it.
+        data: How each record is afterwards, by compartment; ``key`` names the cause.
+        meta: Of the entry.
+    """
+    return _with_state(fold, event(BUS, {**data, "previous": fold.last}, **meta))
+
+
 def _with_state(fold: FactFold, entry: TapeEntry) -> TapeEntry:
     """Add the whole state as it was before the entry, every so often."""
     # A state grows with what it holds, so it is written the more seldom.
-    if fold.since_snapshot + 1 < max(_SNAPSHOT_EVERY, len(fold.facts) // 4):
+    held = len(fold.facts) + len(fold.compartments)
+    if fold.since_snapshot + 1 < max(_SNAPSHOT_EVERY, held // 4):
         return entry
     data = {**entry.data, "state": fold.state()}
     return replace(entry, payload={"name": entry.name, "data": data})
@@ -186,5 +210,16 @@ def folded(entries: Iterable[TapeEntry]) -> FactFold:
     return fold
 
 
+def is_link(entry: TapeEntry) -> bool:
+    """Say whether an entry is one that a fold is made of."""
+    return entry.kind == "event" and entry.name in CHAIN
+
+
+def _listed(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
 def _is_pair(pair: object) -> bool:
-    return isinstance(pair, list | tuple) and len(pair) == 2 and type(pair[1]) is int
+    if not isinstance(pair, list | tuple) or len(pair) != 2:
+        return False
+    return bool(pair[0]) and type(pair[1]) is int

@@ -1,7 +1,8 @@
 """Facts as Markdown, and Markdown read back as a change of facts. Pure.
 
 Rule 1: one fact is one line, ``- text``; the least certain stand last.
-Rule 2: what does not fit is left out, the least certain and longest unconfirmed first; it stays a fact.
+Rule 2: what does not fit is left out, first what is least certain after all the time since somebody said
+    it; it stays a fact.
 Rule 3: text that is given back is a difference: a line that is missing ends a fact, a line that is new is
     one, and a line that takes the place of another continues its chain.
 """
@@ -9,8 +10,9 @@ Rule 3: text that is given back is a difference: a line that is missing ends a f
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from bot.memory.facts.fact import LONGEST_TEXT, Fact
 from bot.memory.gate.likeness import contradicts, folded
@@ -21,16 +23,34 @@ _CERTAIN = 0.7
 _NUMBERED = re.compile(r"^(?:\d{1,4}[.)]|\[\d{1,4}\])\s+")
 
 
-def render(facts: Iterable[Fact], most_bytes: int = MOST_BYTES) -> str:
-    """Return facts as Markdown within a number of bytes."""
-    return "\n".join(f"- {fact.text}" for fact in chosen(facts, most_bytes))
+def render(
+    facts: Iterable[Fact],
+    most_bytes: int = MOST_BYTES,
+    ranks: Mapping[int, float] = MappingProxyType({}),
+) -> str:
+    """Return facts as Markdown within a number of bytes; see ``chosen``."""
+    return "\n".join(f"- {fact.text}" for fact in chosen(facts, most_bytes, ranks))
 
 
-def chosen(facts: Iterable[Fact], most_bytes: int = MOST_BYTES) -> list[Fact]:
-    """Return the facts that are rendered within a number of bytes, in the order shown."""
+def chosen(
+    facts: Iterable[Fact],
+    most_bytes: int = MOST_BYTES,
+    ranks: Mapping[int, float] = MappingProxyType({}),
+) -> list[Fact]:
+    """Return the facts that are rendered within a number of bytes, in the order shown.
+
+    Args:
+        facts: That are believed.
+        most_bytes: Room there is.
+        ranks: By number, what time has left of their confidence; by default all of it.
+    """
     room = most_bytes
     kept: list[Fact] = []
-    for fact in sorted(facts, key=lambda one: (one.confidence, one.changed, one.id), reverse=True):
+
+    def rank(fact: Fact) -> tuple[float, str, int]:
+        return ranks.get(fact.id, fact.confidence), fact.changed, fact.id
+
+    for fact in sorted(facts, key=rank, reverse=True):
         size = len(fact.text.encode("utf-8", "replace")) + 3
         if size <= room:
             room -= size

@@ -9,11 +9,21 @@ from bot.memory.facts.fold import FACTS
 from bot.memory.facts.proposals import Before, Proposal
 from bot.tape.entries import TapeEntry
 
+LINKED, TAKEN, PARTED = "linked:", "taken:", "parted:"
+"""How keys of batches begin that bring facts to a joint scope, take them along, and end what was taken."""
+
+BOUNDS = (LINKED, TAKEN, PARTED)
+
 
 def undone_by(entry: TapeEntry) -> int | None:
     """Return the id of the batch that an entry takes back; None where it takes none back."""
     found = entry.data.get("undoes") if entry.name == FACTS else None
     return found if type(found) is int else None
+
+
+def is_bound(key: object) -> bool:
+    """Say whether a batch is one of a joining or parting: no undo goes behind it, even if it is empty."""
+    return isinstance(key, str) and key.startswith(BOUNDS)
 
 
 def changes_something(entry: TapeEntry) -> bool:

@@ -120,9 +120,8 @@ def unsupported(
     wanted = take_apart(claim, when, frozenset(names))
     if (own := _OWN_WORDS.fullmatch(wanted.text)) and _flat(own[1]) == _flat(said):
         return None
-    missing = _missing(wanted, said, when)
-    if missing:
-        return missing
+    if lacking := _missing(wanted, said, when):
+        return lacking
     spoken = clauses(said)
     stated = tuple(clause for clause in spoken if _states(clause, wanted))
     return (
@@ -131,6 +130,21 @@ def unsupported(
         or opposite(wanted, stated)
         or unsaid(wanted, said, stated)
     )
+
+
+def missing(claim: str, said: str, when: date | None) -> str | None:
+    """Return which name, number or date of a claim was not said; None where all were.
+
+    Whether the rest was said is not asked: a conclusion may use words of its own.
+
+    Args:
+        claim: A sentence.
+        said: The words that are its evidence.
+        when: The day on which they were said, for "tomorrow" and the like.
+    """
+    if len(claim) > MAX_CLAIM:
+        return "it is too long to be checked"
+    return _missing(take_apart(claim, when, frozenset()), said[:MAX_SAID], when)
 
 
 def _missing(claim: Claim, said: str, when: date | None) -> str | None:

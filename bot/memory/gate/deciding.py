@@ -50,10 +50,18 @@ class Deciding:
         now: The current time.
         entry: Id of the entry that will record it.
         radius: What is at stake in this scope.
+        gate: Decides on each.
     """
 
     def __init__(
-        self, fold: FactFold, batch: Batch, *, now: datetime, entry: int, radius: Radius
+        self,
+        fold: FactFold,
+        batch: Batch,
+        *,
+        now: datetime,
+        entry: int,
+        radius: Radius,
+        gate: WriteGate | None = None,
     ) -> None:
         self._facts = dict(fold.facts)
         self._standing = Standing(self._facts, batch, entry)
@@ -64,7 +72,7 @@ class Deciding:
         self._stamp = iso(now)
         self._entry = entry
         self._radius = radius
-        self._gate = WriteGate()
+        self._gate = gate or WriteGate()
         self._ended = 0
         self._said_again: set[int] = set()
 

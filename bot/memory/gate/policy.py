@@ -19,8 +19,6 @@ Compartment = Literal["working", "shared", "episodic", "semantic"]
 Conflict = Literal["none", "low", "medium", "high"]
 Radius = Literal["minimal", "moderate", "severe"]
 
-_PENDING_HOURS = 2
-
 
 @dataclass(frozen=True, slots=True)
 class WriteSignals:
@@ -79,13 +77,36 @@ class WriteDecision:
     reason: str
 
 
-_THRESHOLDS: dict[Radius, float] = {"severe": 0.9, "moderate": 0.7, "minimal": 0.5}
-_GROUNDED = 0.6
-_ALIGNED = 0.5
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Where the gate draws its lines; the defaults are the seed's.
+
+    Attributes:
+        severe: Confidence that a write needs whose mistake would concern everybody.
+        moderate: The same of one that would concern a person in all their chats.
+        minimal: The same of one that would concern this memory alone.
+        grounded: Source quality below which something is logged, and not concluded.
+        aligned: Alignment below which nothing is synthesised.
+        pending_hours: Hours that what is contested waits in a working set.
+    """
+
+    severe: float = 0.9
+    moderate: float = 0.7
+    minimal: float = 0.5
+    grounded: float = 0.6
+    aligned: float = 0.5
+    pending_hours: float = 2.0
 
 
 class WriteGate:
-    """Decides on writes; holds no state."""
+    """Decides on writes; holds no state.
+
+    Args:
+        thresholds: Where it draws its lines.
+    """
+
+    def __init__(self, thresholds: Thresholds | None = None) -> None:
+        self.thresholds = thresholds or Thresholds()
 
     def evaluate(self, request: WriteRequest, now: datetime | None = None) -> WriteDecision:
         """Return the decision.
@@ -94,15 +115,15 @@ class WriteGate:
             request: The write.
             now: The current time, for what expires.
         """
-        signals = request.signals
-        needed = _THRESHOLDS[signals.blast_radius]
+        signals, lines = request.signals, self.thresholds
+        needed: float = getattr(lines, signals.blast_radius)
         if signals.conflict_level in ("medium", "high"):
-            expiry = now + timedelta(hours=_PENDING_HOURS) if now is not None else None
+            expiry = now + timedelta(hours=lines.pending_hours) if now is not None else None
             reason = "it contradicts what another source said; a person must decide"
             return WriteDecision(True, "working", needed, expiry, reason)
-        if signals.alignment_score < _ALIGNED and request.target_compartment == "semantic":
+        if signals.alignment_score < lines.aligned and request.target_compartment == "semantic":
             return WriteDecision(False, None, 0.0, None, "it does not serve the priorities")
-        if signals.source_quality < _GROUNDED:
+        if signals.source_quality < lines.grounded:
             reason = "no words of a person carry it; it is logged, not believed"
             return WriteDecision(True, "episodic", 0.0, None, reason)
         confidence = request.data.get("confidence", 1.0)
@@ -110,3 +131,20 @@ class WriteGate:
             reason = f"its confidence of {confidence:.2f} is below the {needed:.1f} needed here"
             return WriteDecision(True, "episodic", needed, None, reason)
         return WriteDecision(True, request.target_compartment, needed, None, "approved")
+
+
+_CONFLICTS: tuple[Conflict, ...] = ("none", "low", "medium", "high")
+_RADII: tuple[Radius, ...] = ("minimal", "moderate", "severe")
+
+
+def no_better_than(computed: WriteSignals, reported: WriteSignals | None) -> WriteSignals:
+    """Return computed signals, made worse by what a writer reports: never better."""
+    if reported is None:
+        return computed
+    return WriteSignals(
+        progress_delta=min(computed.progress_delta, reported.progress_delta),
+        conflict_level=max(computed.conflict_level, reported.conflict_level, key=_CONFLICTS.index),
+        source_quality=min(computed.source_quality, reported.source_quality),
+        alignment_score=min(computed.alignment_score, reported.alignment_score),
+        blast_radius=max(computed.blast_radius, reported.blast_radius, key=_RADII.index),
+    )

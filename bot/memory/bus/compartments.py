@@ -1,0 +1,206 @@
+"""What a tape's compartments hold, folded from its entries. Pure.
+
+Rule 1: one entry ``memory.bus`` is one change: all of it holds, or none is there.
+Rule 2: an entry says how each record is afterwards, so that a fold decides nothing.
+Rule 3: it is a link of the same chain as the facts of its tape, whose whole states carry this one's too.
+Rule 4: a session's tape holds its problems and their working sets; a scope's its references and patterns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any, TypeGuard
+
+from bot.memory.bus.records import (
+    Problem,
+    SharedReference,
+    SynthesizedPattern,
+    WorkingSet,
+    pattern_from,
+    problem_from,
+    reference_from,
+    time_from,
+    working_set_from,
+)
+from bot.tape.entries import TapeEntry
+from bot.tape.search import GENERAL
+
+BUS = "memory.bus"
+
+_MOST_DIGITS = 15
+
+_GENERAL = problem_from({"id": GENERAL, "name": GENERAL, "state": "active"})
+"""Every session has it, from before anything was said."""
+
+
+@dataclass(slots=True)
+class Compartments:
+    """The state of one tape's compartments.
+
+    Attributes:
+        problems: All that were ever made, by id, without their working sets.
+        active: The problem that is worked on.
+        wanted: The problem to go on with once what runs has ended; empty for none.
+        working: Working sets by problem; some may have expired.
+        used: When the active problem was last worked on, as far as turns tell.
+        references: The current version of each shared value, by key.
+        versions: The entry that records each version, by key.
+        patterns: By id; also those that are not believed any more.
+        ranks: Of facts, by number, the confidence that was left at the last decay.
+        decayed: When that was.
+        next_problem: Number of the next problem.
+        next_pattern: Number of the next pattern.
+    """
+
+    problems: dict[str, Problem] = field(default_factory=dict)
+    active: str = GENERAL
+    wanted: str = ""
+    working: dict[str, WorkingSet] = field(default_factory=dict)
+    used: datetime | None = None
+    references: dict[str, SharedReference] = field(default_factory=dict)
+    versions: dict[str, dict[int, int]] = field(default_factory=dict)
+    patterns: dict[str, SynthesizedPattern] = field(default_factory=dict)
+    ranks: dict[int, float] = field(default_factory=dict)
+    decayed: datetime | None = None
+    next_problem: int = 1
+    next_pattern: int = 1
+
+    def __len__(self) -> int:
+        """Return how many records there are, as a measure of a whole state's size."""
+        kept = (self.problems, self.working, self.versions, self.patterns)
+        return sum(len(one) for one in kept) + len(self.ranks) // 16
+
+    def apply(self, entry: TapeEntry) -> None:
+        """Take a ``memory.bus`` in."""
+        data, moment = entry.data, time_from(entry.meta.get("ts"))
+        self._take(data, entry.id)
+        for gone in _texts(data.get("expired")):
+            self.working.pop(gone, None)
+        if isinstance(ranks := data.get("ranks"), dict):
+            self.ranks, self.decayed = _numbered(ranks), moment
+        if isinstance(wanted := data.get("wanted"), str):
+            self.wanted = wanted if self._is_known(wanted) else ""
+        if self._is_known(active := data.get("active")):
+            self.active, self.wanted, self.used = active, "", moment
+
+    def problem(self, problem_id: str) -> Problem | None:
+        """Return a problem with its working set as it was last written; None where there is none."""
+        found = self.problems.get(problem_id)
+        if found is None and problem_id == GENERAL:
+            found = _GENERAL
+        working = self.working.get(problem_id)
+        return found if found is None or working is None else replace(found, working_set=working)
+
+    def expires(self, working: WorkingSet) -> datetime:
+        """Return when a working set ends, its last use counted."""
+        if working.problem_id != self.active or self.used is None:
+            return working.expires_at
+        return max(working.expires_at, self.used + timedelta(hours=working.ttl_hours))
+
+    def working_set(self, problem_id: str, now: datetime) -> WorkingSet | None:
+        """Return a problem's working set; None where it has none, or it has expired."""
+        found = self.working.get(problem_id)
+        if found is None or now >= self.expires(found):
+            return None
+        return replace(found, expires_at=self.expires(found))
+
+    def state(self) -> dict[str, Any]:
+        """Return the whole state as JSON; empty where nothing was ever changed."""
+        state: dict[str, Any] = {
+            "problems": [one.as_json() for one in self.problems.values()],
+            "working": [one.as_json() for one in self.working.values()],
+            "references": [one.as_json() for one in self.references.values()],
+            "versions": {
+                key: list(map(list, found.items())) for key, found in self.versions.items()
+            },
+            "patterns": [one.as_json() for one in self.patterns.values()],
+            "ranks": {str(number): value for number, value in self.ranks.items()},
+            "decayed": self.decayed.isoformat() if self.decayed else "",
+            "used": self.used.isoformat() if self.used else "",
+            "active": self.active if self.active != GENERAL else "",
+            "wanted": self.wanted,
+        }
+        state |= {"next_problem": self.next_problem} if self.next_problem > 1 else {}
+        state |= {"next_pattern": self.next_pattern} if self.next_pattern > 1 else {}
+        return {key: value for key, value in state.items() if value}
+
+    @classmethod
+    def of(cls, state: object) -> Compartments:
+        """Return the compartments that a whole state tells; empty ones where it tells of none."""
+        made = cls()
+        if not isinstance(state, dict):
+            return made
+        made._take(state)
+        if isinstance(versions := state.get("versions"), dict):
+            made.versions = {key: _versions(pairs) for key, pairs in versions.items()}
+        made.ranks = _numbered(state.get("ranks"))
+        made.decayed, made.used = time_from(state.get("decayed")), time_from(state.get("used"))
+        if made._is_known(active := state.get("active")):
+            made.active = active
+        if made._is_known(wanted := state.get("wanted")):
+            made.wanted = wanted
+        made.next_problem = max(made.next_problem, _integer(state.get("next_problem")))
+        made.next_pattern = max(made.next_pattern, _integer(state.get("next_pattern")))
+        return made
+
+    def _is_known(self, problem: object) -> TypeGuard[str]:
+        """Say whether a problem is there: no session can work on one that is not."""
+        return isinstance(problem, str) and (problem == GENERAL or problem in self.problems)
+
+    def _take(self, data: dict[str, Any], entry: int = 0) -> None:
+        """Keep the records that a change, or a whole state, holds."""
+        for problem in filter(None, map(problem_from, _records(data.get("problems")))):
+            self.problems[problem.problem_id] = problem
+            self.next_problem = max(self.next_problem, _number_in(problem.problem_id) + 1)
+        for working in filter(None, map(working_set_from, _records(data.get("working")))):
+            self.working[working.problem_id] = working
+        for record in _records(data.get("references")):
+            if (reference := reference_from(record, entry)) is not None:
+                self.references[reference.key] = reference
+                versions = self.versions.setdefault(reference.key, {})
+                versions[reference.version] = reference.entry
+        for pattern in filter(None, map(pattern_from, _records(data.get("patterns")))):
+            self.patterns[pattern.id] = pattern
+            self.next_pattern = max(self.next_pattern, _number_in(pattern.id) + 1)
+
+
+def _records(value: object) -> Iterable[dict[str, Any]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _texts(value: object) -> list[str]:
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+
+
+def _integer(value: object) -> int:
+    return value if type(value) is int and value < 10**_MOST_DIGITS else 0
+
+
+def _numbered(ranks: object) -> dict[int, float]:
+    """Return ranks by the numbers of facts, without what is none."""
+    return {
+        _digits(key): float(value)
+        for key, value in (ranks.items() if isinstance(ranks, dict) else ())
+        if _digits(key) and isinstance(value, (int, float)) and 0 <= value <= 1
+    }
+
+
+def _versions(pairs: object) -> dict[int, int]:
+    """Return the entries of versions, by their numbers, without what is none."""
+    lists = [one for one in pairs if isinstance(one, list)] if isinstance(pairs, list) else []
+    return {
+        one[0]: one[1] for one in lists if len(one) == 2 and all(type(part) is int for part in one)
+    }
+
+
+def _digits(text: str) -> int:
+    """Return the number that a text is; 0 where it is none, or one that nobody gave."""
+    known = text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
+    return int(text) if known else 0
+
+
+def _number_in(name: str) -> int:
+    """Return the number in an id such as ``p3``; 0 where it has none."""
+    return _digits(name[1:])

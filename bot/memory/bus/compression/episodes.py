@@ -1,0 +1,159 @@
+"""What happened, a line each below the day: ``12 10:14 user: help with patent | tags legal``. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
+from typing import Any, get_args
+
+from bot.memory.bus.compression.legends import Ids, Times, common, header_of
+from bot.memory.bus.compression.notation import (
+    CELL,
+    KEY,
+    Reader,
+    cell,
+    join_content,
+    split_content,
+    word,
+    words,
+)
+from bot.memory.bus.records import EpisodeEntry, EpisodeType
+
+_TITLE = "episodes (id t r: c; no t: as the line above)"
+_DAY = re.compile(r"@([0-9]{4}-[0-9]{2}-[0-9]{2})")
+_CLOCK = re.compile(r"[0-9]{2}:[0-9]{2}")
+_TYPES: tuple[EpisodeType, ...] = get_args(EpisodeType)
+_ROLE = re.compile(r"[a-z]+")
+_NAMED = {"turn": ("role", "content"), "tool": ("tool", "result")}
+"""Under which keys the content of such an episode has who or what it is of, and its text."""
+
+_TEXT: dict[str, str] = {"summary": "summary"}
+"""Under which key the content of any other has its text, where that is not ``text``."""
+
+
+@dataclass(slots=True)
+class _Legend:
+    """What the header says, and the time of the line before."""
+
+    ids: Ids
+    problem: str | None
+    layer: str
+    before: datetime | None = None
+
+    @classmethod
+    def of(cls, entries: Sequence[EpisodeEntry]) -> _Legend:
+        named = [one.supersedes for one in entries if one.supersedes is not None]
+        return cls(
+            Ids.of([*(one.id for one in entries), *named]),
+            common([one.problem_id for one in entries]),
+            common([one.hrm_layer for one in entries]) or "",
+        )
+
+    def header(self) -> str:
+        said = [] if self.problem is None else [cell("problem", self.problem)]
+        said += [cell("layer", self.layer)] if self.layer else []
+        return CELL.join([_TITLE, *self.ids.cells(), *said])
+
+    def lines(self, one: EpisodeEntry) -> list[str]:
+        """Return an episode's line, before it its day where that is a new one."""
+        day = one.timestamp.astimezone(UTC).date()
+        known = self.before is not None and day == self.before.date()
+        when = "" if one.timestamp == self.before else f"{Times().write(one.timestamp, day)} "
+        self.before = one.timestamp.astimezone(UTC)
+        who, main, rest = _told(one)
+        cells = [f"{self.ids.write(one.id)} {when}{who}: {main}"]
+        cells += words("tags", one.tags)
+        if one.problem_id != self.problem:
+            cells.append(cell("problem", one.problem_id))
+        if one.hrm_layer != self.layer:
+            cells.append(cell("layer", one.hrm_layer))
+        if one.supersedes is not None:
+            cells += words("supersedes", [one.supersedes], self.ids.write)
+        line = CELL.join(cells + rest)
+        return [line] if known else [f"@{day.isoformat()}", line]
+
+    def read(self, line: str) -> EpisodeEntry | None:
+        """Return the episode of a line; None for a line that says the day."""
+        if day := _DAY.fullmatch(line):
+            self.before = datetime.combine(date.fromisoformat(day[1]), time(), UTC)
+            return None
+        reader = Reader(line)
+        entry = self.ids.read(*reader.raw(" "))
+        reader.expect(" ")
+        if self.before is None:
+            raise ValueError(f"no day above: {line}")
+        if _CLOCK.match(line, reader.at):
+            self.before = Times().read(reader.word(" "), self.before.date())
+            reader.expect(" ")
+        kind, key, told = _who(reader)
+        reader.expect(": ")
+        main = reader.value("|")
+        said = reader.cells()
+        superseded = said.get("supersedes")
+        return EpisodeEntry(
+            entry,
+            self.before,
+            said.get("problem", self.problem),
+            said.get("layer", self.layer),
+            kind,
+            told | join_content(main, key, said.get("")),
+            [text for text, _ in said.get("tags", ())],
+            self.ids.read(*superseded[0]) if superseded else None,
+        )
+
+
+def encode_episodes(entries: Sequence[EpisodeEntry]) -> str:
+    """Return episodes as text, a line each below a header and their day; empty where there are none."""
+    legend = _Legend.of(entries)
+    lines = (line for one in entries for line in legend.lines(one))
+    return "\n".join([legend.header(), *lines]) if entries else ""
+
+
+def decode_episodes(text: str) -> list[EpisodeEntry]:
+    """Return the episodes that ``encode_episodes`` wrote.
+
+    Raises:
+        ValueError: It did not write this.
+    """
+    if not text:
+        return []
+    header, *lines = text.split("\n")
+    said, ids = header_of(header, _TITLE)
+    legend = _Legend(ids, said.get("problem"), said.get("layer", ""))
+    return [found for line in lines if (found := legend.read(line)) is not None]
+
+
+def episodes_text(entries: Iterable[EpisodeEntry], most: int) -> str:
+    """Return what a model reads of episodes, given oldest first: so many records at most, the newest."""
+    known = list(entries)
+    left = len(known) - max(0, most)
+    shown = encode_episodes(known[max(0, left) :])
+    return f"({left} more before these)\n{shown}".rstrip() if left > 0 else shown
+
+
+def _told(one: EpisodeEntry) -> tuple[str, str, list[str]]:
+    """Return who or what an episode is of, its text, and the cells of what else it holds."""
+    by, key = _NAMED.get(one.entry_type, ("", ""))
+    name = one.content.get(by)
+    if isinstance(name, str) and isinstance(one.content.get(key), str):
+        rest = {held: of for held, of in one.content.items() if held != by}
+        if one.entry_type == "tool":
+            return f"tool {word(name, KEY)}", *split_content(rest, key)
+        if _ROLE.fullmatch(name) and name not in _TYPES:
+            return name, *split_content(rest, key)
+    return one.entry_type, *split_content(one.content, _TEXT.get(one.entry_type, "text"))
+
+
+def _who(reader: Reader) -> tuple[EpisodeType, str, dict[str, Any]]:
+    """Return an episode's type, under which key its text is, and the content that its name tells."""
+    name = reader.word(" :")
+    if name == "tool" and reader.take(" "):
+        by, key = _NAMED["tool"]
+        return "tool", key, {by: reader.word(KEY)}
+    kind = next((one for one in _TYPES if one == name), None)
+    if kind is not None:
+        return kind, _TEXT.get(kind, "text"), {}
+    by, key = _NAMED["turn"]
+    return "turn", key, {by: name}

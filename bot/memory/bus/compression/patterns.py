@@ -1,0 +1,131 @@
+"""What is believed, a line each: ``17: The user lives in Rome. | .9 02-10T10:14 | ev 12 15``. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from bot.memory.bus.compression.legends import Ids, Times, common, header_of
+from bot.memory.bus.compression.notation import (
+    CELL,
+    KEY,
+    Reader,
+    cell,
+    join_content,
+    split_content,
+    value,
+    word,
+    words,
+)
+from bot.memory.bus.records import PatternType, SynthesizedPattern
+
+_TITLE = "patterns (id: c | conf t | ev)"
+_DECAY = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class _Legend:
+    times: Times
+    ids: Ids
+    kind: PatternType
+    decay: float
+
+    @classmethod
+    def of(cls, patterns: Sequence[SynthesizedPattern]) -> _Legend:
+        return cls(
+            Times.of([one.last_validated for one in patterns]),
+            Ids.of([entry for one in patterns for entry in one.evidence_ids]),
+            common([one.pattern_type for one in patterns]) or "fact",
+            common([one.decay_rate for one in patterns]) or 0.0,
+        )
+
+    def header(self) -> str:
+        said = [] if self.decay == _DECAY else [cell("decay", self.decay)]
+        kind = cell("type", self.kind)
+        return CELL.join([_TITLE, *self.times.cells(), kind, *said, *self.ids.cells()])
+
+    def line(self, one: SynthesizedPattern, now: datetime | None) -> str:
+        """Return a pattern; its own cells only where it differs from what is said once."""
+        main, rest = split_content(one.content, "text")
+        cells = [
+            f"{word(one.id, KEY)}: {main}",
+            f"{value(one.confidence, ' ')} {self.times.write(one.last_validated)}",
+        ]
+        left = round(one.confidence if now is None else one.confidence_at(now), 2)
+        if left != round(one.confidence, 2):
+            cells.append(cell("now", left))
+        cells += words("ev", one.evidence_ids, self.ids.write)
+        if one.pattern_type != self.kind:
+            cells.append(cell("type", one.pattern_type))
+        if one.created_at != one.last_validated:
+            cells.append(f"since {self.times.write(one.created_at)}")
+        if one.decay_rate != self.decay:
+            cells.append(cell("decay", one.decay_rate))
+        if one.protected:
+            cells.append("protected")
+        if one.status != "active":
+            cells.append(cell("is", one.status))
+        if one.reason:
+            cells.append(cell("why", one.reason))
+        return CELL.join(cells + rest)
+
+    def read(self, line: str) -> SynthesizedPattern:
+        reader = Reader(line)
+        name = reader.word(KEY)
+        reader.expect(": ")
+        main = reader.value("|")
+        reader.next_cell()
+        confidence = reader.value(" ")
+        reader.expect(" ")
+        validated = self.times.read(reader.word(" "))
+        said = reader.cells()
+        return SynthesizedPattern(
+            name,
+            said.get("type", self.kind),
+            join_content(main, "text", said.get("")),
+            [self.ids.read(*one) for one in said.get("ev", ())],
+            confidence,
+            self.times.read(said["since"]) if "since" in said else validated,
+            validated,
+            said.get("decay", self.decay),
+            "protected" in said,
+            said.get("is", "active"),
+            said.get("why", ""),
+        )
+
+
+def encode_patterns(patterns: Sequence[SynthesizedPattern]) -> str:
+    """Return patterns as text, a line each below a header; empty where there are none."""
+    return _encoded(patterns, None)
+
+
+def decode_patterns(text: str) -> list[SynthesizedPattern]:
+    """Return the patterns that ``encode_patterns`` wrote.
+
+    Raises:
+        ValueError: It did not write this.
+    """
+    if not text:
+        return []
+    header, *lines = text.split("\n")
+    said, ids = header_of(header, _TITLE)
+    legend = _Legend(Times(said.get("year")), ids, said["type"], said.get("decay", _DECAY))
+    return [legend.read(line) for line in lines]
+
+
+def patterns_text(patterns: Iterable[SynthesizedPattern], now: datetime, most: int) -> str:
+    """Return what a model reads of patterns: so many records at most, the surest at this time first.
+
+    ``now`` in a line is the confidence that is left, where that is less than it was.
+    """
+    ranked = sorted(patterns, key=lambda one: one.confidence_at(now), reverse=True)
+    left = len(ranked) - max(0, most)
+    shown = _encoded(ranked[: max(0, most)], now)
+    return f"{shown}\n({left} more, less certain)".lstrip() if left > 0 else shown
+
+
+def _encoded(patterns: Sequence[SynthesizedPattern], now: datetime | None) -> str:
+    legend = _Legend.of(patterns)
+    lines = [legend.line(one, now) for one in patterns]
+    return "\n".join([legend.header(), *lines]) if patterns else ""

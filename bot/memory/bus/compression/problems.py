@@ -1,0 +1,138 @@
+"""Problems, a line each, the working set below: ``p1: Patent | active 02-10T10:14 | pri 7``. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from bot.memory.bus.compression.legends import Times, common, header_of
+from bot.memory.bus.compression.notation import CELL, KEY, Reader, cell, value, word, words
+from bot.memory.bus.compression.working import decode_working, encode_working
+from bot.memory.bus.records import Problem
+
+_TITLE = "problems (id: name | state t)"
+_PRIORITY = 5
+_NO_WEIGHT = (0, 0)
+_INSIDE = "\t"
+"""Begins a line of the working set of the problem above."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Legend:
+    times: Times
+    lane: str | None
+
+    @classmethod
+    def of(cls, problems: Sequence[Problem]) -> _Legend:
+        return cls(
+            Times.of([one.last_active for one in problems]),
+            common([one.lane_id for one in problems]),
+        )
+
+    def header(self) -> str:
+        lane = [] if self.lane is None else [cell("lane", self.lane)]
+        return CELL.join([_TITLE, *self.times.cells(), *lane])
+
+    def line(self, one: Problem) -> str:
+        """Return a problem; its own cells only where it differs from what is said once."""
+        cells = [
+            f"{word(one.problem_id, KEY)}: {value(one.name, '|')}",
+            f"{one.state} {self.times.write(one.last_active)}",
+        ]
+        if one.created_at != one.last_active:
+            cells.append(f"since {self.times.write(one.created_at)}")
+        if one.priority != _PRIORITY:
+            cells.append(cell("pri", one.priority))
+        if one.lane_id != self.lane:
+            cells.append(cell("lane", one.lane_id))
+        if one.summary:
+            cells.append(cell("sum", one.summary))
+        cells += words("view", _runs(one.messages))
+        if one.weight != _NO_WEIGHT:
+            cells.append(cell("weight", one.weight))
+        inside = encode_working(one.working_set).split("\n") if one.working_set else []
+        return "\n".join([CELL.join(cells), *(f"{_INSIDE}{line}" for line in inside)])
+
+    def read(self, line: str) -> Problem:
+        reader = Reader(line)
+        problem = reader.word(KEY)
+        reader.expect(": ")
+        name = reader.value("|")
+        reader.next_cell()
+        state = reader.word(" ")
+        reader.expect(" ")
+        used = self.times.read(reader.word(" "))
+        said = reader.cells()
+        return Problem(
+            problem,
+            name,
+            state,  # type: ignore[arg-type]
+            said.get("lane", self.lane),
+            self.times.read(said["since"]) if "since" in said else used,
+            used,
+            None,
+            said.get("pri", _PRIORITY),
+            said.get("sum", ""),
+            _numbers(text for text, _ in said.get("view", ())),
+            tuple(said.get("weight", _NO_WEIGHT)),
+        )
+
+
+def encode_problems(problems: Sequence[Problem]) -> str:
+    """Return problems as text, a line each below a header; empty where there are none."""
+    legend = _Legend.of(problems)
+    return "\n".join([legend.header(), *map(legend.line, problems)]) if problems else ""
+
+
+def decode_problems(text: str) -> list[Problem]:
+    """Return the problems that ``encode_problems`` wrote.
+
+    Raises:
+        ValueError: It did not write this.
+    """
+    if not text:
+        return []
+    header, *lines = text.split("\n")
+    said, _ = header_of(header, _TITLE)
+    legend = _Legend(Times(said.get("year")), said.get("lane"))
+    found: list[Problem] = []
+    for inside, group in groupby(lines, lambda line: line.startswith(_INSIDE)):
+        if inside and found:
+            working = decode_working("\n".join(line[len(_INSIDE) :] for line in group))
+            found[-1] = replace(found[-1], working_set=working)
+        else:
+            found += map(legend.read, group)
+    return found
+
+
+def problems_text(problems: Iterable[Problem], active: str) -> str:
+    """Return what a model reads of all problems: which one is worked on, it first, then by priority.
+
+    Their working sets are left out, since a problem's is read in that problem alone, and so is what was in
+    view when each was left.
+    """
+    ranked = sorted(
+        (replace(one, working_set=None, messages=(), weight=_NO_WEIGHT) for one in problems),
+        key=lambda one: (one.problem_id != active, -one.priority),
+    )
+    return "\n".join([f"now: {word(active, KEY)}", encode_problems(ranked)]).rstrip()
+
+
+def _runs(numbers: Sequence[int]) -> list[str]:
+    """Return numbers as words, those that count up by one as ``3-9``."""
+    found = []
+    for _, group in groupby(enumerate(numbers), lambda one: one[1] - one[0]):
+        run = [number for _, number in group]
+        long = len(run) > 2 and run[0] >= 0
+        found += [f"{run[0]}-{run[-1]}"] if long else [str(one) for one in run]
+    return found
+
+
+def _numbers(texts: Iterable[str]) -> tuple[int, ...]:
+    found: list[int] = []
+    for text in texts:
+        first, sign, last = text[1:].partition("-")
+        first = text[:1] + first
+        found += range(int(first), int(last) + 1) if sign else [int(first)]
+    return tuple(found)

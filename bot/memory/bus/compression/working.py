@@ -1,0 +1,197 @@
+"""Working sets, a line for each kind of thing: ``must: deadline fri; budget <10k``. Pure.
+
+``a`` is an assumption, with its confidence; ``q`` the open questions; ``draft`` a partial artifact by
+name; ``d`` a decision. Every other name is a constraint's. What a tool put there in another shape
+stands behind ``=``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+from bot.memory.bus.compression.legends import Times, common, header_of
+from bot.memory.bus.compression.notation import (
+    CELL,
+    Reader,
+    cell,
+    items,
+    join_content,
+    quoted,
+    split_content,
+    value,
+    word,
+)
+from bot.memory.bus.records import WorkingSet
+
+_TITLE = "working sets"
+_FIRST = "problem "
+_RESERVED = frozenset({"problem", "a", "q", "draft", "d", "packet"})
+_NAME = " :="
+_HOURS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Legend:
+    times: Times
+    lane: str | None
+
+    def first(self, working: WorkingSet) -> str:
+        """Return the line that says whose it is, and how long it lives."""
+        cells = [
+            f"{_FIRST}{value(working.problem_id, '|')}",
+            f"t {self.times.write(working.created_at)}",
+        ]
+        if working.expires_at != _end(working.created_at, working.ttl_hours):
+            cells.append(f"ends {self.times.write(working.expires_at)}")
+        if working.ttl_hours != _HOURS:
+            cells.append(cell("ttl", working.ttl_hours))
+        if working.lane_id != self.lane:
+            cells.append(cell("lane", working.lane_id))
+        return CELL.join(cells)
+
+    def read(self, lines: Sequence[str]) -> WorkingSet:
+        reader = Reader(lines[0])
+        reader.expect(_FIRST)
+        problem = reader.value("|")
+        said = reader.cells()
+        created, hours = self.times.read(said["t"]), said.get("ttl", _HOURS)
+        ends = self.times.read(said["ends"]) if "ends" in said else _end(created, hours)
+        lane = said.get("lane", self.lane)
+        working = WorkingSet(problem, lane, created, ends or created, ttl_hours=hours)
+        packet = ""
+        for line in lines[1:]:
+            packet = _take(working, Reader(line)) or packet
+        return replace(working, context_packet=packet)
+
+
+def encode_working(working: WorkingSet) -> str:
+    """Return a working set as text."""
+    return "\n".join([_Legend(Times(), None).first(working), *_lines(working)])
+
+
+def decode_working(text: str) -> WorkingSet:
+    """Return the working set that ``encode_working`` wrote.
+
+    Raises:
+        ValueError: It did not write this.
+    """
+    return _Legend(Times(), None).read(text.split("\n"))
+
+
+def encode_working_sets(sets: Sequence[WorkingSet]) -> str:
+    """Return working sets as text, below a header; empty where there are none."""
+    if not sets:
+        return ""
+    legend = _Legend(Times.of([one.created_at for one in sets]), common([o.lane_id for o in sets]))
+    lane = [] if legend.lane is None else [cell("lane", legend.lane)]
+    found = [CELL.join([_TITLE, *legend.times.cells(), *lane])]
+    for one in sets:
+        found += [legend.first(one), *_lines(one)]
+    return "\n".join(found)
+
+
+def decode_working_sets(text: str) -> list[WorkingSet]:
+    """Return the working sets that ``encode_working_sets`` wrote.
+
+    Raises:
+        ValueError: It did not write this.
+    """
+    if not text:
+        return []
+    header, *lines = text.split("\n")
+    said, _ = header_of(header, _TITLE)
+    legend = _Legend(Times(said.get("year")), said.get("lane"))
+    starts = [at for at, line in enumerate(lines) if line.startswith(_FIRST)]
+    return [legend.read(lines[at:end]) for at, end in pairwise([*starts, len(lines)])]
+
+
+def working_lines(working: WorkingSet) -> Iterator[str]:
+    """Yield the lines of what is in a working set."""
+    constraints: dict[str, Any] = working.constraints
+    for name, held in constraints.items():
+        known = quoted(name) if name in _RESERVED else word(name, _NAME)
+        yield f"{known}:{_items(held)}" if isinstance(held, list) else f"{known}= {value(held, '')}"
+    yield from map(_assumption, working.assumptions)
+    if working.open_questions:
+        yield f"q:{_items(working.open_questions)}"
+    for name, held in working.partial_artifacts.items():
+        yield f"draft {word(name, _NAME)}: {value(held, '')}"
+    yield from map(_decision, working.local_decisions)
+
+
+def _lines(working: WorkingSet) -> Iterator[str]:
+    yield from working_lines(working)
+    if working.context_packet:
+        yield f"packet: {value(working.context_packet, '')}"
+
+
+def _assumption(one: Any) -> str:
+    sure = one.get("confidence", 0) if isinstance(one, dict) else None
+    if type(sure) not in (int, float) or not isinstance(one.get("a"), str):
+        return f"a= {value(one, '')}"
+    main, rest = split_content({k: held for k, held in one.items() if k != "confidence"}, "a")
+    name = f"a {value(sure, ':')}" if "confidence" in one else "a"
+    return CELL.join([f"{name}: {main}", *rest])
+
+
+def _decision(one: Any) -> str:
+    texts = [one.get("d"), one.get("why", "")] if isinstance(one, dict) else [None]
+    if not all(isinstance(text, str) for text in texts):
+        return f"d= {value(one, '')}"
+    main, rest = split_content({k: held for k, held in one.items() if k != "why"}, "d")
+    why = [cell("why", one["why"])] if "why" in one else []
+    return CELL.join([f"d: {main}", *why, *rest])
+
+
+def _take(working: WorkingSet, reader: Reader) -> str:
+    """Take in what a line says of a working set; return the packet where it says that."""
+    name, was_quoted = reader.raw(_NAME)
+    if was_quoted or name not in _RESERVED:
+        listed = not reader.take("= ")
+        working.constraints[name] = _listed(reader) if listed else reader.value("")
+    elif name == "q":
+        working.open_questions.extend(_listed(reader))
+    elif name == "draft":
+        reader.expect(" ")
+        draft = reader.word(_NAME)
+        reader.expect(": ")
+        working.partial_artifacts[draft] = reader.value("")
+    elif name == "packet":
+        reader.expect(": ")
+        return str(reader.value(""))
+    elif reader.take("= "):
+        (working.assumptions if name == "a" else working.local_decisions).append(reader.value(""))
+    elif name == "a":
+        sure = {"confidence": reader.value(":")} if reader.take(" ") else {}
+        working.assumptions.append(_told(reader, "a") | sure)
+    else:
+        working.local_decisions.append(_told(reader, "d"))
+    return ""
+
+
+def _told(reader: Reader, key: str) -> dict[str, Any]:
+    reader.expect(": ")
+    main, said = reader.value("|"), reader.cells()
+    why = {"why": said["why"]} if "why" in said else {}
+    return join_content(main, key, said.get("")) | why
+
+
+def _items(values: Iterable[Any]) -> str:
+    return f" {items(values)}".rstrip(" ")
+
+
+def _listed(reader: Reader) -> list[Any]:
+    reader.expect(":")
+    reader.take(" ")
+    return reader.items()
+
+
+def _end(created: datetime, hours: float) -> datetime | None:
+    try:
+        return created + timedelta(hours=hours)
+    except (OverflowError, ValueError):
+        return None

@@ -1,0 +1,43 @@
+"""Entries that the memory bus puts on a session's tape. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bot.memory.bus.records import EpisodeType
+from bot.tape.entries import TapeEntry, event
+from bot.tape.search import GENERAL
+
+EPISODE = "episode"
+"""An event that is an episode of its own: ``{type, content}``."""
+
+
+def episode_entry(
+    kind: EpisodeType,
+    content: dict[str, Any],
+    *,
+    problem: str = GENERAL,
+    layer: str = "",
+    tags: list[str] | None = None,
+    supersedes: str | None = None,
+) -> TapeEntry:
+    """Return an episode as an entry; see ``EpisodeEntry``."""
+    meta: dict[str, Any] = {"problem": problem}
+    meta |= {"layer": layer} if layer else {}
+    meta |= {"tags": tags} if tags else {}
+    meta |= {"supersedes": supersedes} if supersedes else {}
+    return event(EPISODE, {"type": kind, "content": content}, **meta)
+
+
+def stamped(entry: TapeEntry, problem: str) -> TapeEntry:
+    """Return an entry with the problem that it belongs to: by default the one that is worked on.
+
+    What belongs to the general problem carries none.
+    """
+    given = entry.meta.get("problem", problem)
+    if given != GENERAL:
+        return entry if given == entry.meta.get("problem") else entry.with_meta(problem=given)
+    if "problem" not in entry.meta:
+        return entry
+    meta = {key: value for key, value in entry.meta.items() if key != "problem"}
+    return TapeEntry(entry.id, entry.kind, entry.payload, meta)

@@ -1,0 +1,145 @@
+"""Entries of a tape as episodes: what happened, by the names of the memory bus's seed. Pure.
+
+Rule 1: an entry is one episode or none; turns, steps, commands, receipts, prompts and the zone are none.
+Rule 2: an entry whose words were erased stays an episode, and says only that.
+Rule 3: an edit that stands in a message's place supersedes it.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, get_args
+
+from bot.memory.bus.compartments import BUS
+from bot.memory.bus.entries import EPISODE
+from bot.memory.bus.provenance import episode_id, parse_episode_id
+from bot.memory.bus.records import EpisodeEntry, EpisodeType
+from bot.memory.facts.fold import FACTS
+from bot.memory.forgetting.tombstones import is_erased
+from bot.memory.snapshot import HISTORY
+from bot.memory.spoken import replaces
+from bot.memory.transcript import said_at
+from bot.tape.entries import TapeEntry
+from bot.tape.search import GENERAL, problem_of
+
+ERASED_CONTENT = {"erased": True}
+"""The content of an episode whose words were erased."""
+
+_RETRIEVING = frozenset({"memory_recall", "tape_search", "tape_anchors"})
+_BEGINNING = datetime.fromtimestamp(0, UTC)
+_TYPES: tuple[EpisodeType, ...] = get_args(EpisodeType)
+
+
+def episode_of(tape: str, entry: TapeEntry) -> EpisodeEntry | None:
+    """Return an entry as an episode; None where it is none.
+
+    Its content by type: of a turn ``role`` and ``content``; of a tool ``tool`` with ``calls`` or
+    ``result``; of a retrieval ``tool`` and ``results``, a line each; of a decision ``decisions`` on
+    facts or the ``decision`` of the gate; of a delta the same, with the texts that were superseded
+    (``from``) and those that hold now (``to``); of a summary ``summary``; of an episode that was
+    appended as one, what it was given.
+
+    Args:
+        tape: That holds it.
+        entry: The entry.
+    """
+    found = _told(entry)
+    if found is None:
+        return None
+    kind, content = found
+    layer, tags = entry.meta.get("layer"), entry.meta.get("tags")
+    problem = problem_of(entry)
+    return EpisodeEntry(
+        id=episode_id(tape, entry.id),
+        timestamp=said_at(entry) or _BEGINNING,
+        problem_id=None if problem == GENERAL else problem,
+        hrm_layer=layer if isinstance(layer, str) else "",
+        entry_type=kind,
+        content=dict(ERASED_CONTENT) if is_erased(entry) else content,
+        tags=[one for one in tags if isinstance(one, str)] if isinstance(tags, list) else [],
+        supersedes=_superseded(tape, entry),
+    )
+
+
+def _superseded(tape: str, entry: TapeEntry) -> str | None:
+    named = entry.meta.get("supersedes")
+    if isinstance(named, str) and parse_episode_id(named) is not None:
+        return named
+    edited = replaces(entry)
+    return None if edited is None else episode_id(tape, edited)
+
+
+def _told(entry: TapeEntry) -> tuple[EpisodeType, dict[str, Any]] | None:
+    """Return what kind of episode an entry is, and what it says."""
+    payload = entry.payload
+    if entry.kind == "message":
+        return "turn", {"role": payload.get("role"), "content": payload.get("content")}
+    if entry.kind == "tool_call":
+        return "tool", _calls(entry)
+    if entry.kind == "tool_result":
+        return _result(payload)
+    if entry.is_boundary and (summary := entry.data.get("summary")):
+        return "summary", {"summary": summary, "phase": entry.name}
+    if entry.kind == "event":
+        return _event(entry)
+    return None
+
+
+def _event(entry: TapeEntry) -> tuple[EpisodeType, dict[str, Any]] | None:
+    data = entry.data
+    if entry.name == EPISODE:
+        given, content = data.get("type"), data.get("content")
+        known: EpisodeType = next((one for one in _TYPES if one == given), "decision")
+        return known, content if isinstance(content, dict) else {}
+    if entry.name == HISTORY:
+        return "summary", {"summary": data.get("entry"), "range": data.get("range")}
+    if entry.name == FACTS:
+        return _on_facts(data)
+    if entry.name == BUS and isinstance(data.get("decision"), dict):
+        kept = ("decision", "signals", "by", "requested", "references", "patterns")
+        return "decision", {name: data[name] for name in kept if name in data}
+    return None
+
+
+def _calls(entry: TapeEntry) -> dict[str, Any]:
+    made = [{"tool": one.get("name"), "arguments": one.get("arguments")} for one in entry.calls]
+    told: dict[str, Any] = {"tool": ", ".join(str(one["tool"]) for one in made), "calls": made}
+    text = entry.payload.get("content")
+    return {**told, "content": text} if text else told
+
+
+def _result(payload: dict[str, Any]) -> tuple[EpisodeType, dict[str, Any]]:
+    tool, text = str(payload.get("name")), str(payload.get("content") or "")
+    status = payload.get("status")
+    failed = {"status": status} if status not in (None, "ok") else {}
+    if tool.replace(".", "_") in _RETRIEVING:
+        return "retrieval", {"tool": tool, "results": text.splitlines(), **failed}
+    return "tool", {"tool": tool, "result": text, **failed}
+
+
+def _on_facts(data: dict[str, Any]) -> tuple[EpisodeType, dict[str, Any]]:
+    """Return a batch of operations on facts: a delta where it superseded any."""
+    given = data.get("ops")
+    ops = [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
+    kept = ("op", "text", "verdict", "reason")
+    told: dict[str, Any] = {
+        "by": data.get("author"),
+        "decisions": [
+            {**{name: one[name] for name in kept if name in one}, **_numbers(one)} for one in ops
+        ],
+    }
+    done = [one for one in ops if _text(one.get("closed")) and one.get("op") == "supersede"]
+    if not done:
+        return "decision", told
+    before, after = ([_text(one.get(place)) for one in done] for place in ("closed", "fact"))
+    return "delta", {**told, "from": before, "to": after}
+
+
+def _numbers(operation: dict[str, Any]) -> dict[str, Any]:
+    """Return the numbers of the facts that an operation made and closed."""
+    facts = {place: operation.get(place) for place in ("fact", "closed")}
+    return {place: one.get("id") for place, one in facts.items() if isinstance(one, dict)}
+
+
+def _text(fact: object) -> str:
+    return str(fact.get("text") or "") if isinstance(fact, dict) else ""

@@ -1,0 +1,73 @@
+"""What became of a write beyond the working set. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from bot.memory.bus.provenance import episode_id
+from bot.memory.bus.records import time_from
+from bot.memory.gate.policy import Compartment, WriteDecision, WriteSignals
+from bot.tape.entries import TapeEntry
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What became of a write.
+
+    Attributes:
+        decision: The gate's.
+        id: The new version, the pattern's id, or the id of the episode that logs it; empty where
+            nothing was written.
+        requested: Where it was to go.
+    """
+
+    decision: WriteDecision
+    id: str
+    requested: Compartment
+
+    def __bool__(self) -> bool:
+        """Say whether it was written where it was to go."""
+        return bool(self.id) and self.decision.target_compartment == self.requested
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A write that goes where it was to go.
+
+    Attributes:
+        decision: The gate's.
+        confidence: What the gate compared with its threshold.
+        record: What its entry says of that.
+    """
+
+    decision: WriteDecision
+    confidence: float = 1.0
+    record: dict[str, Any] = field(default_factory=dict)
+
+
+def record_of(decision: WriteDecision, signals: WriteSignals, by: str) -> dict[str, Any]:
+    """Return as JSON what an entry says of a decision."""
+    expiry = decision.expiry.isoformat() if decision.expiry is not None else None
+    told = {**asdict(decision), "expiry": expiry}
+    return {"decision": told, "signals": asdict(signals), "by": by}
+
+
+def written_by(tape: str, entry: TapeEntry, requested: Compartment) -> Written | None:
+    """Return what a ``memory.bus`` says became of a write; None where it records no decision."""
+    told = entry.data.get("decision")
+    if not isinstance(told, dict):
+        return None
+    threshold = told.get("confidence_threshold")
+    decision = WriteDecision(
+        told.get("approved") is True,
+        told.get("target_compartment"),
+        float(threshold) if isinstance(threshold, (int, float)) else 0.0,
+        time_from(told.get("expiry")),
+        str(told.get("reason", "")),
+    )
+    for name, key in (("references", "version"), ("patterns", "id")):
+        records = entry.data.get(name)
+        if isinstance(records, list) and records and isinstance(records[0], dict):
+            return Written(decision, str(records[0].get(key, "")), requested)
+    return Written(decision, episode_id(tape, entry.id + 1), requested)

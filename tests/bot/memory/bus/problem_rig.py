@@ -1,0 +1,99 @@
+"""A session's tape written as its worker writes it, for what its problems need."""
+
+from __future__ import annotations
+
+import itertools
+
+from bot.memory.bus.bus import MemoryBus
+from bot.memory.bus.entries import stamped
+from bot.memory.fold import SessionFold
+from bot.memory.load import load_fold
+from bot.memory.longterm import LongTermMemory
+from bot.memory.scopes import Scopes
+from bot.memory.spoken import TURN_END, TURN_START
+from bot.memory.zone import MemoryZone
+from bot.tape.entries import TapeEntry, event, message
+from bot.tape.service import TapeService
+from bot.tape.store import TapeStore
+from bot.tape.stores.memory import MemoryTapeStore
+from bot.testing.manual_clock import ManualClock
+
+HOUR = 3_600
+
+
+class Talk:
+    """One session, opened on a store.
+
+    Attributes:
+        clock: Its time.
+        fold: Its state.
+        bus: Its memory bus.
+        tape: Its tape.
+    """
+
+    fold: SessionFold
+    bus: MemoryBus
+    tape: TapeService
+
+    def __init__(
+        self, store: TapeStore | None = None, name: str = "fake:1", *, hours: float = 2.0
+    ) -> None:
+        self.clock = ManualClock()
+        self.store = store or MemoryTapeStore(clock=self.clock)
+        self.bounds = {"max_messages": 40, "max_tokens": 4_000}
+        self._name = name
+        self._hours = hours
+        self._numbers = itertools.count(1)
+
+    async def open(self) -> Talk:
+        """Open it from the tail of its tape, as after a restart."""
+        tape = TapeService(self.store, self._name)
+        await tape.ensure_bootstrap_anchor()
+        self.fold = await load_fold(tape, **self.bounds)
+        self.tape = tape
+        tape.observe(self.fold.apply)
+        tape.stamp = lambda entry: stamped(entry, self.fold.problem)
+        zone = MemoryZone(tape, retention_days=30, fold=self.fold.zone, clock=self.clock)
+        await zone.ensure()
+        scopes = Scopes(self.store, self.clock)
+        memory = LongTermMemory(tape, self.fold, zone, scopes, hours=self._hours)
+        await memory.open()
+        self.bus = memory.bus
+        return self
+
+    async def begin(self, text: str) -> str:
+        """Begin a turn with a person's message; return its id."""
+        number = next(self._numbers)
+        turn, inbound = f"turn-{number}", f"m{number}"
+        data = {"turn": turn, "inbound": [inbound]}
+        said = message("user", text, inbound=inbound)
+        await self.tape.append_many([said, event(TURN_START, data)])
+        return turn
+
+    async def end(self, turn: str, text: str) -> None:
+        """Answer it."""
+        data = {
+            "turn": turn,
+            "answered": True,
+            "inbound": [f"m{turn.removeprefix('turn-')}"],
+            "pointers": self.fold.pointers(),
+        }
+        await self.tape.append_many([message("assistant", text), event(TURN_END, data)])
+
+    async def say(self, text: str, answer: str = "") -> None:
+        """A whole turn."""
+        await self.end(await self.begin(text), answer or f"re: {text}")
+
+    async def problem(self, name: str) -> str:
+        """Make a problem and work on it; return its id."""
+        made = await self.bus.problems.create(name)
+        assert await self.bus.problems.switch_to(made.problem_id)
+        return made.problem_id
+
+    def view(self) -> list[str]:
+        """Return what is in view."""
+        return [str(entry.payload.get("content")) for entry in self.fold.window.spoken()]
+
+    async def named(self, name: str) -> list[TapeEntry]:
+        """Return the entries of a name."""
+        return [entry for entry in await self.tape.read_entries() if entry.name == name]

@@ -1,0 +1,227 @@
+"""Whatever stands on a tape as a change of compartments, its session opens, works, and can be left."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from problem_rig import Talk
+
+from bot.memory.bus.compartments import BUS
+from bot.memory.facts.fold import FACTS, PAUSED, bus_entry
+from bot.memory.scope import last_facts
+from bot.memory.spoken import PROBLEM
+from bot.tape.entries import TapeEntry, anchor, event
+from bot.tape.search import GENERAL
+from bot.tape.service import TapeService
+from bot.tape.stores.memory import MemoryTapeStore
+
+_ODD: tuple[Any, ...] = (
+    *(None, True, 0, -1, 5, -1.5, 1e308, 10**400, "", "p1", "p9", GENERAL, "٣", "x" * 50),
+    *("p" + "9" * 5_000, [], [1], ["p1"], [[1]], [[1, 2], [3]], {}, {"a": 1}, {"x": [1]}),
+    *({"1": "x"}, {"k": [[1, 2]]}, {"1": 1e308}, {"1": 10**400}, {"must": 5}, ["bare"]),
+    *("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "2026-01-01T00:00:00"),
+)
+_DAY = "2026-01-01T00:00:00+00:00"
+_RECORDS: dict[str, dict[str, Any]] = {
+    "problems": {
+        "id": "p1",
+        "name": "N",
+        "state": "paused",
+        "created": _DAY,
+        "used": _DAY,
+        "priority": 5,
+        "summary": "s",
+        "messages": [1],
+        "weight": [1, 1],
+    },
+    "working": {
+        "problem": "p1",
+        "created": _DAY,
+        "expires": "2099-01-01T00:00:00+00:00",
+        "ttl": 2.0,
+        "constraints": {"must": ["a"]},
+        "assumptions": [{"a": "b"}],
+        "open_questions": ["c"],
+        "local_decisions": [{"d": "e"}],
+        "partial_artifacts": {"f": "g"},
+        "lane": "l",
+    },
+    "references": {
+        "key": "k",
+        "value": "v",
+        "version": 1,
+        "source": "fake:1#1",
+        "created": _DAY,
+        "updated": _DAY,
+        "by": "person",
+        "entry": 1,
+        "stale": False,
+    },
+    "patterns": {
+        "id": "p1",
+        "type": "conclusion",
+        "content": {"text": "t"},
+        "evidence": ["fake:1#1"],
+        "confidence": 0.5,
+        "created": _DAY,
+        "validated": _DAY,
+        "decay": 0.1,
+        "status": "active",
+    },
+    "facts": {
+        "id": 1,
+        "text": "t",
+        "subject": "",
+        "evidence": [],
+        "origin": "person",
+        "confidence": 0.5,
+        "valid_from": _DAY,
+        "status": "active",
+        "supersedes": 1,
+    },
+}
+_OTHERS = (
+    *("expired", "ranks", "active", "wanted", "key", "previous", "decayed", "used", "versions"),
+    *("next_problem", "next_pattern", "ops"),
+)
+
+
+def _record(chance: random.Random, kind: str) -> dict[str, Any]:
+    return {
+        name: chance.choice(_ODD) if chance.random() < 0.12 else value
+        for name, value in _RECORDS[kind].items()
+    }
+
+
+def _change(chance: random.Random, *, whole: bool = True) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    for kind in ("problems", "working", "references", "patterns"):
+        if chance.random() < 0.4:
+            records = [_record(chance, kind) for _ in range(chance.randint(1, 2))]
+            data[kind] = records if chance.random() < 0.9 else chance.choice(_ODD)
+    data |= {name: chance.choice(_ODD) for name in _OTHERS if chance.random() < 0.12}
+    if whole and chance.random() < 0.3:
+        names = ("facts", "next", "keys", "paused", "cleared", "compartments")
+        state = {name: chance.choice(_ODD) for name in names if chance.random() < 0.2}
+        state |= {"facts": [_record(chance, "facts")]} if chance.random() < 0.3 else {}
+        inner = _change(chance, whole=False)
+        data["state"] = state | ({"compartments": inner} if chance.random() < 0.7 else {})
+    return data
+
+
+def _entry(chance: random.Random) -> TapeEntry:
+    if chance.random() < 0.2:
+        ids = chance.choice([[1, 2, 3, 4], [-5, 0, 10**12], [True]])
+        returns = {
+            "ids": ids,
+            "messages": chance.choice([1, -1]),
+            "tokens": chance.choice([1, 10**6]),
+        }
+        state = {name: chance.choice(_ODD) for name in ("problem", "name", "summary")}
+        return anchor(chance.choice([f"{PROBLEM}p1", "phase"]), {**state, "returns": returns})
+    made = event(chance.choice([BUS, BUS, BUS, FACTS, PAUSED]), _change(chance))
+    odd = [name for name in ("ts", "problem") if chance.random() < 0.1]
+    return made.with_meta(**{name: chance.choice(_ODD) for name in odd})
+
+
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+)
+@given(chance=st.randoms(use_true_random=False))
+async def test_no_change_on_a_tape_keeps_its_session_from_opening_or_from_being_used(chance):
+    store = MemoryTapeStore()
+    await (await Talk(store).open()).say("hello")
+    for _ in range(chance.randint(1, 3)):
+        await TapeService(store, "fake:1").append(_entry(chance))
+    talk = await Talk(store).open()
+    bus = talk.bus
+    await bus.problems.settle()
+    await bus.working_sets.expire_stale()
+    await bus.working_sets.compile((await bus.problems.get_active()).problem_id)
+    await talk.say("go on")
+    await bus.problems.list_by_state()
+    await bus.semantic.decay_all(asked=True)
+    await bus.semantic.check_evidence()
+    await talk.problem("new")
+    await bus.working_sets.add(talk.fold.problem, "open_questions", "why")
+    await bus.problems.switch_to(GENERAL)
+    await talk.say("home")
+    assert talk.fold.problem == GENERAL
+    assert set(talk.view()) >= {"home"}
+    again = await Talk(store).open()
+    assert again.fold.facts.state() == talk.fold.facts.state()
+    assert again.view() == talk.view()
+
+
+async def test_an_empty_key_on_a_tape_does_not_pass_for_what_was_done_without_a_cause():
+    store = MemoryTapeStore()
+    talk = await Talk(store).open()
+    await talk.tape.append(bus_entry(talk.fold.facts, {"key": "", "wanted": ""}))
+    first = await talk.problem("first")
+    assert talk.fold.problem == first
+
+
+@pytest.mark.parametrize("damage", [{"previous": 10**6}, {"previous": "x"}, {"previous": None}])
+async def test_a_damaged_link_does_not_cut_a_session_off_from_its_problems(damage):
+    store = MemoryTapeStore()
+    talk = await Talk(store).open()
+    first = await talk.problem("first")
+    await talk.bus.working_sets.add(first, "open_questions", "why")
+    await talk.bus.problems.switch_to(GENERAL)
+    odd = bus_entry(talk.fold.facts, {"by": "person"})
+    await talk.tape.append(event(BUS, odd.data | damage))
+    await talk.say("on")
+    again = await Talk(store).open()
+    assert again.fold.facts.state() == talk.fold.facts.state()
+    made = await again.bus.problems.create("second")
+    assert made.problem_id != first
+
+
+async def test_a_line_that_is_gone_costs_what_it_said_and_not_what_was_before_it():
+
+    class Holed(MemoryTapeStore):
+        gone = 0
+
+        async def read(self, tape, from_entry_id=None, to_entry_id=None):
+            found = await super().read(tape, from_entry_id, to_entry_id)
+            return [one for one in found if one.id != self.gone]
+
+    store = Holed()
+    talk = await Talk(store).open()
+    first = await talk.problem("first")
+    await talk.bus.problems.prioritise(first, 7)
+    store.gone = talk.fold.facts.last
+    await talk.bus.problems.switch_to(GENERAL)
+    found = await last_facts(talk.tape)
+    assert len(found) == 3
+    again = await Talk(store).open()
+    assert await again.bus.problems.get(first) is not None
+
+
+async def test_what_a_boundary_brings_back_is_of_its_own_problem_alone():
+    store = MemoryTapeStore()
+    talk = await Talk(store).open()
+    await talk.say("a secret")
+    said = [one.id for one in talk.fold.window.spoken()]
+    first = await talk.problem("first")
+    record = {"id": first, "name": "first", "state": "paused", "messages": said, "weight": [2, 9]}
+    await talk.bus.problems.switch_to(GENERAL)
+    await talk.tape.append(bus_entry(talk.fold.facts, {"problems": [record]}))
+    await talk.bus.problems.switch_to(first)
+    assert talk.view() == []
+    assert (await Talk(store).open()).view() == []
+
+
+async def test_times_that_no_clock_can_reckon_with_end_a_working_set_at_the_latest_today():
+    talk = await Talk().open()
+    first = await talk.problem("first")
+    record = _RECORDS["working"] | {"problem": first, "ttl": 10**400, "expires": "9999-12-31"}
+    await talk.tape.append(bus_entry(talk.fold.facts, {"working": [record]}))
+    held = talk.fold.compartments.working[first]
+    assert held.ttl_hours == 24.0
+    assert held.expires_at < datetime.now(UTC) + timedelta(days=1)
