@@ -114,6 +114,7 @@ class ToolCalls:
             call=f"{session.tape.name}:{turn}:{call.id}",
             asking=self._asking(),
             vectors=session.agent.vectors,
+            problem=session.fold.problem,
             spend=self._spend,
         )
 

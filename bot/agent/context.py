@@ -163,6 +163,8 @@ def _saves(fold: SessionFold, timezone: tzinfo) -> list[str]:
         )
     if current.shared != fold.frozen.shared:
         parts.append(f"Shared with everyone:\n{current.shared or '(empty)'}")
+    if current.reference != fold.frozen.reference:
+        parts.append(f"Reference:\n{current.reference or '(empty)'}")
     parts += [
         f"Notes of {note.date}, version {current.version}:\n{note.content}"
         for note in current.dailies

@@ -15,8 +15,9 @@ from typing import Any
 
 from bot.errors import ModelError
 from bot.llm.base import Model, ModelRequest, Usage, estimate_tokens
+from bot.memory.spoken import begins_turn, entry_tokens
 from bot.memory.transcript import transcript
-from bot.memory.window import WindowFold, begins_turn, entry_tokens
+from bot.memory.window import WindowFold
 from bot.tape.entries import TapeEntry
 
 logger = logging.getLogger(__name__)
@@ -48,7 +49,7 @@ def split(window: WindowFold, keep_tokens: int) -> tuple[list[TapeEntry], int | 
     The newest turn always stays. None where there is nothing before it.
     """
     starts = [place for place, entry in enumerate(window.entries) if begins_turn(entry)]
-    if not starts or starts[-1] == 0:
+    if not starts or (starts[-1] == 0 and not window.returned):
         return [], None
     kept = starts[-1]
     budget = keep_tokens - sum(entry_tokens(entry) for entry in window.entries[kept:])
@@ -57,7 +58,7 @@ def split(window: WindowFold, keep_tokens: int) -> tuple[list[TapeEntry], int | 
         if budget < 0 or place == 0:
             break
         kept = place
-    return window.spoken(window.entries[:kept]), window.entries[kept].id
+    return [*window.returned, *window.spoken(window.entries[:kept])], window.entries[kept].id
 
 
 async def make_handoff(

@@ -39,6 +39,7 @@ saved, or set aside, stays so: tell the user why; never try it again in other wo
 they come up; keep daily happenings with `memory.daily`. Save only what the user said themselves, with \
 no name, number or date that they did not say.
 8. If several messages are unanswered, answer all of them in one reply.
+9. Keep what the matter at hand needs (limits, open questions, decisions) with `problem.note`.
 </contract>
 """
 
@@ -132,7 +133,12 @@ def handoff_note(boundary: TapeEntry | None, timezone: tzinfo) -> str | None:
 
 
 def _shown(key: str, value: Any) -> bool:
-    return key not in ("keep_from", "error") and value not in (None, "", [], {})
+    return key not in ("keep_from", "error", "returns", "problem") and value not in (
+        None,
+        "",
+        [],
+        {},
+    )
 
 
 def _text(value: Any) -> str:

@@ -20,6 +20,7 @@ from bot.memory.longterm import LongTermMemory
 from bot.memory.recall import fact_lines
 from bot.memory.zone import MemoryZone
 from bot.tape.entries import TapeEntry, system
+from bot.tape.search import GENERAL
 from bot.tape.service import TapeService
 
 _CLOSING = "This is the last step of this turn: no more tools; answer now with what is known."
@@ -86,7 +87,8 @@ class Requests:
         if changed := self.prompt_entry(prompt):
             await self.tape.append_many(changed)
         offered = self.agent.tools.specs if self.agent.model.profile.tools else []
-        extra = (*await self._passages(prompt), *notes, *([_CLOSING] if closing else []))
+        packet, passages = await self._packet(), await self._passages(prompt)
+        extra = (*packet, *passages, *notes, *([_CLOSING] if closing else []))
         builder = self.agent.builder
         anchors = await self.anchors.read() if builder.anchors else ()
         history = await self._seen(builder.render(self.fold.window, self.rendered, anchors))
@@ -129,6 +131,27 @@ class Requests:
         return await with_images(
             history, spoken, self.rendered, profile=profile, images=self.images.get
         )
+
+    async def _packet(self) -> list[str]:
+        """Return what the model is told of the problem that is worked on, and of no other."""
+        if self.task:
+            return []
+        bus = self.memory.bus
+        problem = await bus.problems.get_active()
+        # Only a working set needs them, and they are looked for among all facts.
+        pending = self.memory.home.fold.pending() if problem.working_set is not None else []
+        packet = await bus.working_sets.compile(
+            problem.problem_id, pending={fact.id for fact in pending}
+        )
+        if packet:
+            return [packet]
+        found = [] if problem.problem_id == GENERAL else [f"Problem at hand: {problem.name}"]
+        boundary = self.fold.boundary
+        told = str(boundary.data.get("summary")) if boundary is not None else ""
+        if problem.summary not in told:
+            # What ended by time alone is told by no boundary.
+            found.append(f"What was noted here before:\n{problem.summary}")
+        return found
 
     async def _passages(self, prompt: str) -> list[str]:
         """Recall what fits the newest message; many a model would not look it up itself."""

@@ -2,7 +2,8 @@
 
 Its steps are on the fork, which is discarded; on the tape are the call, an event with what it took, and
 the result, the latter two in one append. A kill in the middle leaves the call alone: the turn that is
-taken up again runs it once more, since it changes nothing.
+taken up again runs it once more, since it changes nothing. It works on its conversation's problem, and
+reads of no other.
 """
 
 from __future__ import annotations
@@ -19,9 +20,13 @@ from bot.clock import iso
 from bot.errors import ModelError
 from bot.ids import new_id
 from bot.llm.base import Usage
+from bot.memory.bus.compartments import Compartments
+from bot.memory.bus.entries import stamped
+from bot.memory.facts.fold import FactFold
 from bot.memory.fold import SessionFold
 from bot.memory.snapshot import ZoneFold
-from bot.memory.window import LOOP_STEP, WindowFold
+from bot.memory.spoken import LOOP_STEP
+from bot.memory.window import WindowFold
 from bot.tape.entries import event, message
 from bot.tape.service import TapeService
 from bot.tools.memory import RECALL
@@ -111,8 +116,14 @@ class SubTasks:
 
     def _session(self, context: ToolContext, fork: TapeService) -> Requests:
         """Return a session that begins with the fork, and knows what memory holds."""
-        memory = context.zone.read()
-        fold = SessionFold(WindowFold(_UNBOUNDED, _UNBOUNDED), zone=ZoneFold(memory), frozen=memory)
+        memory, problem = context.zone.read(), context.problem
+        fold = SessionFold(
+            WindowFold(_UNBOUNDED, _UNBOUNDED, problem=problem),
+            zone=ZoneFold(memory),
+            frozen=memory,
+            facts=FactFold(compartments=Compartments(active=problem)),
+        )
+        fork.stamp = lambda entry: stamped(entry, problem)
         fork.observe(fold.apply)
         agent = replace(self._agent, images=None, builder=DEFAULT)
         images = TakenImages(None)

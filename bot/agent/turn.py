@@ -20,8 +20,8 @@ from bot.agent.vision import blind_note
 from bot.errors import ContextOverflow, ModelError, ModelRejected, TransientModelError
 from bot.ids import new_id
 from bot.llm.base import ModelReply, Usage
+from bot.memory.spoken import LOOP_STEP, TURN_END, TURN_START, inbound_ids, replaces
 from bot.memory.turns import REPLY, TURN_RESUME, OpenTurn
-from bot.memory.window import LOOP_STEP, TURN_END, TURN_START, inbound_ids, replaces
 from bot.tape.entries import CONTEXT_OVERFLOW, TapeEntry, anchor, event, message
 
 logger = logging.getLogger(__name__)

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 from bot.commands.help import HELP
 from bot.commands.memory import MEMORY
+from bot.commands.problem import PROBLEM
+from bot.commands.reference import REFERENCE
 from bot.commands.registry import Command, CommandRegistry
 from bot.commands.start import START
 from bot.commands.status import STATUS
@@ -16,7 +18,7 @@ NEW = Command(
     "archive this conversation and begin a new one, memory carried over",
     (("now", "at once, without waiting for the archive"),),
     run=None,
-    anytime=False,
+    waits=lambda _: True,
     destructive=lambda _: True,
 )
 STOP = Command("stop", "stop what I am doing", (), run=None)
@@ -24,4 +26,6 @@ STOP = Command("stop", "stop what I am doing", (), run=None)
 
 def builtin_commands(more: Iterable[Command] = ()) -> CommandRegistry:
     """Return the registry, with what the program adds."""
-    return CommandRegistry([NEW, STOP, MEMORY, TAPE, STATUS, HELP, START, *more])
+    return CommandRegistry(
+        [NEW, STOP, MEMORY, PROBLEM, REFERENCE, TAPE, STATUS, HELP, START, *more]
+    )

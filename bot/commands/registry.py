@@ -171,7 +171,7 @@ class Command:
         forms: What may stand behind the name, with a line on each; none where there is only the
             plain one.
         run: Answers it. None for what the session's worker does itself (``/new``, ``/stop``).
-        anytime: It may run while a turn does.
+        waits: Says of arguments whether they may not be acted on while a turn runs.
         owner_only: Members may not give it.
         destructive: Says of arguments whether they take something from everybody in a group: there
             it is the owner's.
@@ -182,7 +182,7 @@ class Command:
     summary: str
     forms: tuple[tuple[str, str], ...]
     run: Callable[[str, CommandContext], Awaitable[CommandReply]] | None
-    anytime: bool = True
+    waits: Callable[[str], bool] = _never
     owner_only: bool = False
     destructive: Callable[[str], bool] = _never
     hidden: bool = False

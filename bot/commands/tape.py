@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from bot.commands.belonging import belonging
 from bot.commands.pages import fitting, page_of, paged
 from bot.commands.parser import nearest
 from bot.commands.registry import Command, CommandContext, CommandReply
@@ -29,7 +30,8 @@ async def _search(words: str, context: CommandContext) -> CommandReply:
     if not words:
         return CommandReply("What shall I look for? For example: `/tape search the green bicycle`.")
     found = await find(context.tape, SearchQuery(words, limit=_LISTED))
-    return _reply(render_hits(found, context.zone.timezone), page, f"/tape search {words}")
+    told = render_hits(found, context.zone.timezone, belonging(context.fold))
+    return _reply(told, page, f"/tape search {words}")
 
 
 def _reply(text: str, page: int, command: str) -> CommandReply:

@@ -3,7 +3,8 @@
 Rule 1: due at ``window`` unconsolidated messages, or past a bound on their tokens, or when a boundary
     has put messages out of view that were not consolidated.
 Rule 2: the newest half stays in view, and always the newest turn.
-Rule 3: a range ends where a user's turn begins, so that no turn is torn.
+Rule 3: what was said of another problem before it was left counts, a few messages excepted.
+Rule 4: a range ends where a user's turn begins, so that no turn is torn.
 """
 
 from __future__ import annotations
@@ -11,8 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bot.memory.fold import SessionFold
-from bot.memory.window import WindowFold, begins_turn, entry_tokens, joined_ids
+from bot.memory.spoken import begins_turn, entry_tokens, joined_ids, switched_to
+from bot.memory.window import WindowFold
 from bot.tape.entries import TapeEntry
+
+_FEW = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,8 @@ class Policy:
         ):
             return None
         last = _half(fold.window, self.window // 2, self.tokens // 2)
+        if last is None and fold.boundary is not None and switched_to(fold.boundary) is not None:
+            last = fold.boundary.id - 1
         return Range(first, last) if last is not None and last >= first else None
 
     def _prompt_outgrown(self, fold: SessionFold) -> bool:
@@ -73,14 +79,17 @@ def _left_behind(fold: SessionFold) -> int | None:
         entry.kind == "message" and entry.id >= first_kept and entry.id not in overheard
         for entry in [*window.entries, *window.queued.values()]
     )
-    if window.unconsolidated <= in_view:
+    left = window.unconsolidated - in_view
+    # To and fro between problems must not cost a call each time: their messages are not lost to view.
+    if left <= 0 or (switched_to(boundary) is not None and left < _FEW):
         return None
     return first_kept - 1 if first_kept - 1 > window.cursor else None
 
 
 def _half(window: WindowFold, messages: int, tokens: int) -> int | None:
     """Return the last id of the older part of the view; None where there is no place to cut."""
-    left_messages, left_tokens = window.messages, window.tokens
+    left_messages = window.messages - window.returning.messages
+    left_tokens = window.tokens - window.returning.tokens
     last = None
     for entry in window.entries:
         if begins_turn(entry) and entry.id > window.cursor + 1:

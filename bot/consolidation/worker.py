@@ -33,13 +33,14 @@ from bot.memory.gate.clauses import sentences
 from bot.memory.gate.orders import gives_orders
 from bot.memory.longterm import LongTermMemory
 from bot.memory.snapshot import HISTORY, MemorySnapshot
+from bot.memory.spoken import SPOKEN, begins_turn, entry_tokens, switched_to
 from bot.memory.transcript import local_time, recorded_at, spoken_lines
-from bot.memory.window import WindowFold, as_heard, begins_turn, entry_tokens
+from bot.memory.window import WindowFold, as_heard
 from bot.tape.entries import MEMORY_CONSOLIDATED, TapeEntry, anchor, event
+from bot.tape.search import GENERAL, problem_of
 
 logger = logging.getLogger(__name__)
 
-_SPOKEN = frozenset({"message", "tool_call", "tool_result"})
 _SMALLEST_PORTION = 500
 _PATIENCE = 3
 """Attempts after which what cannot be used of an answer is left out, and the rest is taken."""
@@ -62,6 +63,7 @@ class Consolidation:
         cleared: When memory had last been cleared, as an entry id.
         facts: The scope whose facts the model was shown.
         emptied: When that had last been cleared, as an entry id.
+        problem: The one that was worked on in the range.
     """
 
     range: Range
@@ -75,6 +77,7 @@ class Consolidation:
     cleared: int = 0
     facts: str = ""
     emptied: int = 0
+    problem: str = GENERAL
 
 
 async def consolidate(
@@ -106,7 +109,9 @@ async def consolidate(
     while True:
         portion = _portion(entries, portion_tokens, memory.fold.window)
         try:
-            made = await _consolidate_portion(model, memory, wanted, portion, timezone)
+            heard = as_heard(portion, memory.fold.window, entries[len(portion) :])
+            covered = Range(wanted.first, portion[-1].id if portion else wanted.last)
+            made = await _consolidate_portion(model, memory, covered, heard, timezone)
         except ContextOverflow:
             if portion_tokens < _SMALLEST_PORTION:
                 raise
@@ -120,19 +125,17 @@ async def consolidate(
 async def _consolidate_portion(
     model: Model,
     memory: LongTermMemory,
-    wanted: Range,
-    entries: list[TapeEntry],
+    covered: Range,
+    heard: list[TapeEntry],
     timezone: tzinfo,
 ) -> Consolidation:
     fold, home = memory.fold, memory.home
     scope, emptied = home.name, home.fold.cleared
-    covered = Range(wanted.first, entries[-1].id if entries else wanted.last)
     cleared = fold.zone.cleared
     clearing = await home.batch(emptied)
-    heard = as_heard(entries, fold.window)
     before = recorded_at(clearing) if clearing is not None else None
     lines = spoken_lines(_to_learn_from(heard, cleared, before), timezone)
-    spoken = [entry for entry in heard if entry.kind in _SPOKEN]
+    spoken = [entry for entry in heard if entry.kind in SPOKEN]
     since = local_time(spoken[0], timezone) if spoken else "?"
     until = local_time(spoken[-1], timezone) if spoken else "?"
     proposals: tuple[Proposal, ...] = ()
@@ -159,6 +162,7 @@ async def _consolidate_portion(
         cleared=cleared,
         facts=scope,
         emptied=emptied,
+        problem=problem_of(spoken[0]) if spoken else GENERAL,
     )
 
 
@@ -172,6 +176,8 @@ async def record(memory: LongTermMemory, result: Consolidation) -> bool:
     if wanted.first != fold.window.cursor + 1:
         logger.info("a consolidation of entries %s came too late; dropped", wanted)
         return False
+    # Another process may have parted them while the model was at it.
+    await memory.settle_person()
     home = memory.home
     if result.facts != home.name:
         # The numbers in it are of other facts; the range stays open, and is done again.
@@ -196,6 +202,7 @@ async def record(memory: LongTermMemory, result: Consolidation) -> bool:
                 "to": result.until,
                 "usage": result.usage.as_json(),
             },
+            problem=result.problem,
         )
         state = {
             "through": wanted.last,
@@ -206,6 +213,8 @@ async def record(memory: LongTermMemory, result: Consolidation) -> bool:
         }
         return [history, *zone_part, anchor(MEMORY_CONSOLIDATED, state)]
 
+    # Before the zone is written: it stays in the prompt as it is then.
+    await memory.bus.semantic.decay_all()
     cursor = fold.window.cursor
     await zone.edit(memory.current, compose)
     return cursor != fold.window.cursor
@@ -316,14 +325,19 @@ def _read(reply: ModelReply, *, by_grammar: bool) -> SaveMemory:
 
 
 def _portion(entries: list[TapeEntry], tokens: int, window: WindowFold) -> list[TapeEntry]:
-    """Return the turns at the beginning that fit; always one, however long it is."""
+    """Return the turns at the beginning that fit; always one, however long it is.
+
+    All of them are of one problem: what is told of it is told to nobody who works on another.
+    """
     counted = {entry.id for entry in as_heard(entries, window)}
     used = 0
     place = None
     for index, entry in enumerate(entries):
-        if index and begins_turn(entry):
+        if used and switched_to(entry) is not None:
+            return entries[:index]
+        if used and begins_turn(entry):
             if used > tokens:
                 return entries[: place or index]
             place = index
-        used += entry_tokens(entry) if entry.kind in _SPOKEN and entry.id in counted else 0
+        used += entry_tokens(entry) if entry.kind in SPOKEN and entry.id in counted else 0
     return entries[:place] if used > tokens and place is not None else entries

@@ -19,6 +19,7 @@ from bot.memory.transcript import transcript
 from bot.memory.zone import MemoryZone
 from bot.sessions.records import command_end, command_entry
 from bot.tape.entries import SESSION_NEW, TapeEntry, anchor
+from bot.tape.search import problem_of
 from bot.tape.service import TapeService
 
 STARTED = "New session started."
@@ -81,22 +82,26 @@ def _phase_start(fold: SessionFold) -> int:
 async def _summary(
     tape: TapeService, fold: SessionFold, timezone: tzinfo, *, consolidated: bool
 ) -> str:
-    """Return the history entries of this phase, or, where not all is in them, the last words."""
+    """Return the history entries of this phase, or, where not all is in them, the last words.
+
+    Of other problems than the one that is worked on it tells nothing.
+    """
     if consolidated:
-        return await _history(tape, _phase_start(fold)) or "Nothing was said before."
+        return await _history(tape, _phase_start(fold), fold.problem) or "Nothing was said before."
     spoken = [entry for entry in fold.window.spoken() if entry.kind == "message"]
     lines = [line[:_QUOTED_LENGTH] for line in transcript(spoken[-_QUOTED_LINES:], timezone)]
     return "Not consolidated yet. The last words were:\n" + "\n".join(lines) if lines else ""
 
 
-async def _history(tape: TapeService, since: int) -> str:
-    """Return the newest history entries after an id, oldest first, as many as there is room for."""
+async def _history(tape: TapeService, since: int, problem: str) -> str:
+    """Return a problem's newest history entries after an id, oldest first, as many as there is room for."""
     found: list[str] = []
     room = _MAX_SUMMARY
     async for entry in tape.read_back():
         if entry.id <= since:
             break
-        if entry.kind == "event" and entry.name == HISTORY:
+        told = entry.kind == "event" and entry.name == HISTORY
+        if told and problem_of(entry) == problem:
             text = str(entry.data.get("entry", ""))
             if found and len(text) > room:
                 break

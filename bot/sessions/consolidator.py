@@ -1,6 +1,7 @@
 """A session's background consolidation: at most one at a time, retried with back-off.
 
-It only reads and asks the model; its outcome goes to the worker, which alone writes.
+It only reads and asks the model; its outcome goes to the worker, which alone writes. What beliefs rest on
+is looked after in the background, too, once one has been recorded.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from anyio.abc import TaskGroup
 from bot.clock import Clock
 from bot.consolidation.policy import Policy, Range
 from bot.consolidation.worker import Consolidation, attempts, consolidate, record
-from bot.errors import ConsolidationFailed, ModelError
+from bot.errors import ConsolidationFailed, ModelError, TapeError
 from bot.llm.base import Model
 from bot.memory.fold import CONSOLIDATION_FAILED
 from bot.memory.longterm import LongTermMemory
@@ -86,6 +87,8 @@ class Consolidator:
         self._timezone = timezone
         self._post = post
         self._scope: anyio.CancelScope | None = None
+        self._checking: anyio.CancelScope | None = None
+        self._unchecked = False
         self._waiting = False
 
     @property
@@ -94,7 +97,14 @@ class Consolidator:
         return self._scope is not None
 
     def start_if_due(self, tasks: TaskGroup) -> None:
-        """Begin a consolidation in the background, if it is time and none runs or waits."""
+        """Begin a consolidation in the background, if it is time and none runs or waits.
+
+        What beliefs rest on is looked after in the background as well, if one was recorded since.
+        """
+        if self._unchecked and self._checking is None:
+            self._unchecked = False
+            self._checking = anyio.CancelScope()
+            tasks.start_soon(self._check, self._checking)
         if self._scope is not None or self._waiting:
             return
         due = self._policy.due(self._fold)
@@ -112,6 +122,11 @@ class Consolidator:
         if self._scope is not None:
             self._scope.cancel()
             self._scope = None
+        if self._checking is not None:
+            # It would write beliefs again that are about to be erased.
+            self._checking.cancel()
+            self._checking = None
+            self._unchecked = True
 
     async def settle(self, outcome: Consolidated) -> None:
         """Write an outcome to the tape, unless it was given up meanwhile."""
@@ -120,7 +135,8 @@ class Consolidator:
         self._scope = None
         if outcome.result is not None:
             try:
-                await record(self._memory, outcome.result)
+                if await record(self._memory, outcome.result):
+                    self._unchecked = True
             except ConsolidationFailed as error:
                 await self.note_failure(error, str(error))
             return
@@ -167,7 +183,9 @@ class Consolidator:
         end = self._fold.version
         while self._fold.window.unconsolidated and self._fold.window.cursor < end:
             rest = Range(self._fold.window.cursor + 1, end)
-            await record(self._memory, await self._consolidate(rest, demanding=False))
+            made = await self._consolidate(rest, demanding=False)
+            if await record(self._memory, made):
+                self._unchecked = True
 
     async def _run(self, due: Range, scope: anyio.CancelScope) -> None:
         outcome: Consolidated | None = None
@@ -188,6 +206,16 @@ class Consolidator:
             timezone=self._timezone,
             demanding=demanding,
         )
+
+    async def _check(self, scope: anyio.CancelScope) -> None:
+        with scope:
+            try:
+                await self._memory.bus.semantic.check_evidence()
+            except TapeError as error:
+                logger.warning("beliefs of %s were not checked: %s", self._tape.name, error)
+                self._unchecked = True
+        if self._checking is scope:
+            self._checking = None
 
     async def _retry_after(self, seconds: float) -> None:
         await self._clock.sleep(seconds)

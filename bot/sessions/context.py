@@ -13,6 +13,7 @@ from bot.memory.forgetting.survey import Survey, Surveyor
 from bot.memory.forgetting.telling import Erased
 from bot.memory.forgetting.wanted import Wanted
 from bot.memory.longterm import LongTermMemory
+from bot.memory.people import identity_at
 from bot.memory.transcript import local_time, recorded_at
 from bot.memory.zone import MemoryZone
 from bot.sessions.consolidator import Consolidator
@@ -110,10 +111,12 @@ class SessionContext:
         await self._eraser().drop_request(self.heard, wanted)
 
     def _eraser(self) -> Eraser:
-        asker = self.asker
+        asker, services = self.asker, self._services
         owner = asker.role == "owner"
-        surveyor = Surveyor(self.memory, Rights(asker.private or owner, asker.id), owner=owner)
-        services = self._services
+        identity = identity_at(self.tape.name, asker.id)
+        who = services.scopes.linking.people.members(identity) if identity else ()
+        rights = Rights(asker.private or owner, frozenset(who))
+        surveyor = Surveyor(self.memory, rights, owner=owner)
         return Eraser(surveyor, services.scopes, services.traces, services.agent.vectors)
 
     def model_line(self) -> str:

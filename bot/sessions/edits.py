@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from bot.bus import Inbound
 from bot.memory.fold import SessionFold
+from bot.memory.spoken import is_overheard, replaces
 from bot.memory.turns import COMMAND
-from bot.memory.window import is_overheard, replaces
 from bot.tape.entries import TapeEntry
+from bot.tape.search import problem_of
 from bot.tape.service import TapeService
 
 _SCANNED = 5_000
@@ -21,10 +22,12 @@ class Edited:
     Attributes:
         original: Its entry where it is not answered yet; None where it is.
         running: The turn that answers it runs.
+        elsewhere: Its entry where that belongs to another problem than the one that is worked on.
     """
 
     original: TapeEntry | None
     running: bool = False
+    elsewhere: TapeEntry | None = None
 
 
 async def edited(tape: TapeService, fold: SessionFold, inbound: Inbound) -> Edited | None:
@@ -42,7 +45,7 @@ async def edited(tape: TapeService, fold: SessionFold, inbound: Inbound) -> Edit
     near = [*window.entries, *window.queued.values()]
     original = next((entry for entry in near if _is(entry, inbound.edits)), None)
     if original is None:
-        return Edited(None) if await _long_ago(tape, inbound.edits) else None
+        return await _long_ago(tape, fold, inbound.edits)
     if is_overheard(original):
         return None if inbound.asks else Edited(None)
     if not is_unanswered(fold, original):
@@ -58,16 +61,17 @@ def is_unanswered(fold: SessionFold, message: TapeEntry) -> bool:
     return running or inbound in turns.unsettled
 
 
-async def _long_ago(tape: TapeService, platform_id: str | None) -> bool:
+async def _long_ago(tape: TapeService, fold: SessionFold, platform_id: str | None) -> Edited | None:
     scanned = 0
     async for entry in tape.read_back():
         scanned += 1
         if _is(entry, platform_id):
-            return True
+            other = problem_of(entry) != fold.problem
+            return Edited(None, elsewhere=entry if other else None)
         if scanned == _SCANNED:
             # So old that nobody waits for an answer to it.
-            return True
-    return False
+            return Edited(None)
+    return None
 
 
 def _is(entry: TapeEntry, platform_id: str | None) -> bool:

@@ -77,6 +77,10 @@ class LiveSession:
         """Give up what runs in the background on words that are about to be erased."""
         self._consolidator.cancel()
 
+    async def follow(self) -> None:
+        """Go to where the person's memory is by now."""
+        await self._requests.memory.follow()
+
     async def reload(self) -> None:
         """Read the tape anew, into the same state; nothing is written meanwhile."""
         requests = self._requests
@@ -193,7 +197,8 @@ class Eraser:
             await self._erase_all(plan, later[phase])
         seen = await self._erase_later(plan, sources, seen)
         numbers = tuple(sorted(shown[0] | {fact.id for fact in survey.facts}))
-        erased = Erased(numbers, max(shown[1], survey.said), places, survey.refused)
+        said = max(shown[1], survey.said)
+        erased = Erased(numbers, said, places, survey.refused, survey.held)
         if await forgotten(memory, request.id) is None:
             await memory.home.tape.ensure_bootstrap_anchor()
             await memory.home.tape.append(forgotten_note(memory, request.id, erased))
@@ -304,8 +309,7 @@ class Eraser:
             return 0
 
     async def _reload(self, tapes: Collection[str]) -> None:
-        memory = self.surveyor.memory
-        for scope in (memory.home, memory.workspace):
+        for scope in self.scopes.opened():
             # What everybody reads need not be there at all.
             if scope.name in tapes:
                 async with scope.tape.quiet():

@@ -12,6 +12,7 @@ from bot.sessions.learning import Learning
 from bot.sessions.receipts import Receipts
 from bot.sessions.records import message_entry
 from bot.tape.entries import TapeEntry
+from bot.tape.search import problem_of
 
 _MOST_OTHERS = 20
 _MARK_EVERY = 200
@@ -67,14 +68,26 @@ class Hearing:
         heard = await self._tape.append(entry)
         return await self._learning.learn([heard])
 
-    async def overhear(self, delivery: Delivery) -> None:
-        """Put a message on the tape that is owed no answer."""
-        entry = self.entry(delivery.inbound, overheard=True)
+    async def overhear(self, delivery: Delivery, elsewhere: TapeEntry | None = None) -> None:
+        """Put a message on the tape that is owed no answer.
+
+        Args:
+            delivery: The message.
+            elsewhere: What it edits, where that belongs to a problem that is not worked on now: it
+                stays with that.
+        """
+        entry = self.entry(delivery.inbound, overheard=True, replaces=elsewhere)
+        if elsewhere is not None:
+            entry = entry.with_meta(problem=problem_of(elsewhere))
         self._unmarked = (self._unmarked + 1) % _MARK_EVERY
         marks = self._unmarked == 0
-        await self._tape.append_composed(
-            lambda _: [entry, *([mark_entry(self._fold)] if marks else [])]
-        )
+
+        def compose(version: int) -> list[TapeEntry]:
+            problems = self._memory.bus.problems
+            amended = problems.amended(elsewhere, version + 1) if elsewhere is not None else []
+            return [entry, *amended, *([mark_entry(self._fold)] if marks else [])]
+
+        await self._tape.append_composed(compose)
         await self._receipts.done(delivery)
 
     async def correct(self, delivery: Delivery, original: TapeEntry) -> bool:

@@ -15,7 +15,7 @@ from bot.memory.facts.citing import MEMORY_PAUSED
 from bot.memory.facts.fact import Fact
 from bot.memory.facts.proposals import Batch, Decided, Proposal
 from bot.memory.longterm import LongTermMemory
-from bot.memory.window import replaces
+from bot.memory.spoken import replaces
 from bot.tape.entries import TapeEntry
 
 

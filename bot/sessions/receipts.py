@@ -12,8 +12,8 @@ from pathlib import Path
 
 from bot.bus import Address, Answer, Bus, Button, Delivery, DeliveryReport, OutFile
 from bot.memory.fold import SessionFold
+from bot.memory.spoken import TURN_END, is_owed
 from bot.memory.transcript import recorded_at
-from bot.memory.window import TURN_END, is_owed
 from bot.sessions.records import delivery_entry
 from bot.tape.service import TapeService
 

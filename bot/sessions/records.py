@@ -13,8 +13,8 @@ from bot.commands.registry import Asker
 from bot.llm.base import Usage
 from bot.memory.facts.citing import MEMORY_PAUSED
 from bot.memory.fold import SessionFold
+from bot.memory.spoken import TURN_END
 from bot.memory.turns import COMMAND, DELIVERY, REPLY
-from bot.memory.window import TURN_END
 from bot.tape.entries import TapeEntry, event, message
 
 

@@ -41,6 +41,7 @@ class SessionServices:
         group_context: Overheard messages that a turn takes in at most.
         idle_seconds: After this long without anything to do a worker leaves.
         traces: Erases words where they are kept beside tapes.
+        working_set_hours: How long a working set lives unused.
     """
 
     bus: Bus
@@ -59,3 +60,4 @@ class SessionServices:
     idle_seconds: float
     group_context: int = 0
     traces: Traces = no_traces
+    working_set_hours: float = 2.0

@@ -31,11 +31,12 @@ from bot.commands.parser import ParsedCommand
 from bot.commands.registry import CommandReply
 from bot.errors import ConsolidationFailed, ModelError
 from bot.ids import new_id
+from bot.memory.bus.entries import stamped
 from bot.memory.load import load_fold
 from bot.memory.longterm import LongTermMemory
 from bot.memory.scopes import new_home, scope_entry
+from bot.memory.spoken import inbound_ids
 from bot.memory.turns import OpenTurn
-from bot.memory.window import inbound_ids
 from bot.memory.zone import MemoryZone
 from bot.sessions import archiver
 from bot.sessions.consolidator import Consolidated, Consolidator, RetryNow
@@ -110,6 +111,7 @@ class SessionWorker:
                     if item is not None:
                         await self._handle(item)
                     elif self._quiet:
+                        await self._memory.bus.working_sets.expire_stale()
                         break
                 tasks.cancel_scope.cancel()
 
@@ -138,6 +140,7 @@ class SessionWorker:
             self._tape, max_messages=services.view_messages, max_tokens=services.view_tokens
         )
         self._tape.observe(self._fold.apply)
+        self._tape.stamp = lambda entry: stamped(entry, self._fold.problem)
         self._zone = MemoryZone(
             self._tape,
             retention_days=services.retention_days,
@@ -146,7 +149,13 @@ class SessionWorker:
             clock=agent.clock,
         )
         await self._zone.ensure()
-        self._memory = LongTermMemory(self._tape, self._fold, self._zone, services.scopes)
+        self._memory = LongTermMemory(
+            self._tape,
+            self._fold,
+            self._zone,
+            services.scopes,
+            hours=services.working_set_hours,
+        )
         await self._memory.open()
         self._requests = Requests(
             agent, self._tape, self._fold, self._zone, TakenImages(agent.images), self._memory
@@ -204,7 +213,9 @@ class SessionWorker:
         """Take up what a kill left: undelivered answers, an open turn, waiting messages."""
         await self._receipts.send()
         # What was asked for just before a kill may be on the tape and not yet learned.
-        notes = await self._hearing.learn(self._fold.window.sent_as(self._fold.turns.unsettled))
+        window = self._fold.window
+        heard = [*window.sent_as(self._fold.turns.unsettled), *window.waiting()]
+        notes = await self._hearing.learn(heard)
         opened = self._fold.turns.open
         if opened is not None:
             if self._give_up or opened.resumes >= _MOST_RESUMES:
@@ -216,7 +227,13 @@ class SessionWorker:
             else:
                 self._start_job(self._resume_turn, opened, notes)
         if self._job is None:
+            await self._settle_problems()
             await self._next_job()
+
+    async def _settle_problems(self) -> None:
+        """Switch to the problem that a turn wanted, once nothing of the old one is left to answer."""
+        if not self._fold.window.waiting():
+            await self._memory.bus.problems.settle()
 
     async def _handle(self, item: _Item) -> None:
         if isinstance(item, DeliveryReport):
@@ -231,6 +248,7 @@ class SessionWorker:
             self._job = self._turn = None
             self.progressed = True
             await self._finish_stops()
+            await self._settle_problems()
             await self._next_job()
         else:
             await self._on_delivery(item)
@@ -254,7 +272,10 @@ class SessionWorker:
 
     async def _find_home(self, delivery: Delivery) -> None:
         """Note to whom the facts of this session belong."""
-        home = new_home(delivery.inbound, self._fold.home)
+        inbound = delivery.inbound
+        await self._memory.settle_person(inbound.sender.id)
+        person = self._services.scopes.person_of(inbound.address.channel, inbound.sender.id)
+        home = new_home(inbound, self._fold.home, person)
         if home is not None:
             await self._memory.settle(scope_entry(home))
 
@@ -271,7 +292,7 @@ class SessionWorker:
         if parsed is None:
             return self._job is None or self._turn is not None
         command = self._commands.get(parsed.name)
-        return self._job is None or command is None or command.anytime
+        return self._job is None or command is None or not command.waits(parsed.arguments)
 
     async def _take(self, delivery: Delivery, parsed: ParsedCommand | None) -> None:
         """Act on a message that is next in order, or let it wait."""
@@ -281,10 +302,10 @@ class SessionWorker:
             await self._hear(delivery)
         elif (why := self._replies.refusal(delivery, parsed)) is not None:
             await self._replies.reply(delivery, parsed, CommandReply(why, in_place=False))
-        elif (command := self._commands.get(parsed.name)) is None or command.anytime:
-            await self._replies.run(delivery, parsed)
-        else:
+        elif (command := self._commands.get(parsed.name)) is not None and command.run is None:
             self._start_job(self._new_session, delivery, parsed)
+        else:
+            await self._replies.run(delivery, parsed)
 
     async def _hear(self, delivery: Delivery) -> None:
         """Take in what is no command."""
@@ -309,7 +330,7 @@ class SessionWorker:
         """Take in an edit: of what is not answered yet, it is the new text that counts."""
         turn = self._turn if known.running else None
         if known.original is None or (turn is not None and not turn.may_reconsider):
-            await self._hearing.overhear(delivery)
+            await self._hearing.overhear(delivery, known.elsewhere)
         elif await self._hearing.correct(delivery, known.original) and turn is not None:
             turn.reconsider()
 
@@ -354,6 +375,7 @@ class SessionWorker:
     async def _begin_turn(self, delivery: Delivery) -> None:
         # The message is on the tape before anything else is taken in, or the turn can be stopped.
         turn = self._turn = self._new_turn()
+        await self._memory.bus.working_sets.expire_stale()
         await self._memory.refresh()
         heard = await turn.start([self._hearing.entry(delivery.inbound)], [delivery.inbound.id])
         turn.notes += await self._hearing.learn(heard)

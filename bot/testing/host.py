@@ -22,6 +22,7 @@ from bot.clock import Clock
 from bot.commands.builtin import builtin_commands
 from bot.commands.registry import CommandRegistry
 from bot.consolidation.policy import Policy
+from bot.embeddings.vectors import VectorIndex
 from bot.errors import TapeNotFound
 from bot.exchange.memory_archive import MemoryArchives
 from bot.llm.base import Model
@@ -34,6 +35,7 @@ from bot.tape.stores.file import FileTapeStore
 from bot.testing.fake_channel import FakeChannel
 from bot.testing.manual_clock import ManualClock
 from bot.tools.memory import MEMORY_TOOLS
+from bot.tools.problem import PROBLEM_TOOLS
 from bot.tools.registry import Tool, ToolRegistry
 from bot.tools.skills import skill_tool
 from bot.tools.tape import TAPE_TOOLS
@@ -134,6 +136,7 @@ async def session_host(
     commands: CommandRegistry | None = None,
     images: Images | None = None,
     builder: ContextBuilder = DEFAULT,
+    vectors: Callable[[FileTapeStore], VectorIndex] | None = None,
     traces: Callable[[LocalBus], Traces] = lambda _: no_traces,
 ) -> AsyncIterator[Host]:
     """Run tapes, bus and sessions with this model; opened again on a folder it goes on there.
@@ -149,13 +152,15 @@ async def session_host(
         commands: By default the program's own.
         images: Where images are.
         builder: Makes the context.
+        vectors: Given the store, returns what finds messages by meaning.
         traces: Given the bus, returns what erases words where they are kept beside tapes.
     """
     clock, bounds = clock or ManualClock(), bounds or Bounds()
     store = FileTapeStore(folder / "tapes", sync=False, clock=clock)
     bus = LocalBus(folder / "bus", session_limit=bounds.session_limit, sync=False, clock=clock)
     agent = _agent(folder, model, clock, bounds, tools)
-    agent = replace(agent, images=images, builder=builder)
+    by_meaning = vectors(store) if vectors is not None else None
+    agent = replace(agent, images=images, builder=builder, vectors=by_meaning)
     services = SessionServices(
         bus=bus,
         store=store,
@@ -180,6 +185,8 @@ async def session_host(
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(supervisor.run)
             tasks.start_soon(store.run)
+            if by_meaning is not None:
+                tasks.start_soon(by_meaning.run)
             tasks.start_soon(channel.run)
             try:
                 yield Host(bus, store, services, supervisor, clock, channel, tasks)
@@ -213,6 +220,7 @@ def _agent(
     own: list[Tool[Any]] = [
         *MEMORY_TOOLS,
         *TAPE_TOOLS,
+        *PROBLEM_TOOLS,
         skill_tool(workspace.skill),
         *subtask_tools(agent),
     ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.errors import MemoryRefused
@@ -10,9 +12,11 @@ from bot.memory.forgetting.requests import asked_note
 from bot.memory.forgetting.survey import Surveyor
 from bot.memory.forgetting.telling import confirming, question
 from bot.memory.forgetting.wanted import wanted
+from bot.memory.people import identity_at
+from bot.memory.spoken import inbound_ids
 from bot.memory.transcript import is_owner, sender_id
-from bot.memory.window import inbound_ids
 from bot.tape.entries import TapeEntry
+from bot.tape.search import problem_of
 from bot.tools.registry import Tool, ToolContext, ToolOutcome
 
 _NOTHING = "Nothing that may be erased holds all of these words; fewer words may find it."
@@ -36,14 +40,17 @@ async def _forget(arguments: ForgetArguments, context: ToolContext) -> ToolOutco
     if asked is None or request is None:
         raise MemoryRefused("name a few words that what is to be forgotten holds")
     senders = {sender_id(one) for one in context.asking}
+    identities = {identity_at(context.tape.name, one) for one in senders if one}
     # What several people ask at once none of them asks alone.
-    sender = next(iter(senders)) if len(senders) == 1 else ""
+    who = frozenset(identities if len(senders) == 1 else ())
     owner = bool(context.asking) and all(map(is_owner, context.asking))
-    surveyor = Surveyor(context.memory, Rights(context.may_clear, sender), owner=owner)
+    surveyor = Surveyor(context.memory, Rights(context.may_clear, who), owner=owner)
     survey = await surveyor.survey(asked, request, inbound_ids(context.asking))
     if survey.empty:
         return ToolOutcome(_NOTHING)
-    told = question(survey, context.zone.timezone)
+    # What was said of other problems goes, too, and is counted; its words are not for the model.
+    shown = tuple(one for one in survey.shown if problem_of(one) == context.problem)
+    told = question(replace(survey, shown=shown), context.zone.timezone)
     return ToolOutcome(
         f"{told}\n\n{confirming(request.id)}",
         notes=[asked_note(survey, request.id, senders)],

@@ -1,14 +1,19 @@
-"""The memory tools: save, daily, recall, forget, show, clear."""
+"""The memory tools: save, daily, recall, refer, conclude, forget, show, clear."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.errors import MemoryRefused
+from bot.memory.bus.clearing import clear_bus
 from bot.memory.guards import check_date
 from bot.memory.recall import fact_lines, recall, render_passages
 from bot.memory.snapshot import MemorySnapshot, check_note
+from bot.tools.concluding import CONCLUDE
 from bot.tools.forgetting import FORGET
+from bot.tools.reference import REFER
 from bot.tools.registry import Tool, ToolContext, ToolOutcome
 from bot.tools.saving import is_settled, noted, saving, told
 
@@ -85,6 +90,7 @@ async def _recall(arguments: RecallArguments, context: ToolContext) -> ToolOutco
         timezone=context.zone.timezone,
         facts=fact_lines(context.memory, context.zone.timezone),
         vectors=context.vectors,
+        problem=context.problem,
     )
     return ToolOutcome(render_passages(passages))
 
@@ -100,11 +106,12 @@ async def _clear(_: NoArguments, context: ToolContext) -> ToolOutcome:
     if context.zone.read() == MemorySnapshot(context.zone.read().version):
         raise MemoryRefused("memory is empty already")
     await memory.apply(memory.clearing(f"call:{context.call}"))
+    await clear_bus(memory, f"call:{context.call}")
     return ToolOutcome(
         lambda snapshot: (
-            f"All memory is cleared (version {snapshot.version}); /memory undo brings it back."
+            f"All memory is cleared (version {snapshot.version}); /memory undo brings the facts back."
         ),
-        change=lambda snapshot: snapshot.emptied(),
+        change=lambda snapshot: replace(snapshot.emptied(), reference=memory.reference()),
     )
 
 
@@ -118,6 +125,8 @@ def describe(snapshot: MemorySnapshot) -> str:
     ]
     if snapshot.shared:
         parts.append(f"Shared with everyone:\n{snapshot.shared}")
+    if snapshot.reference:
+        parts.append(f"Reference:\n{snapshot.reference}")
     parts += [f"### {note.date}\n{note.content}" for note in reversed(snapshot.dailies)]
     return "\n\n".join(parts)
 
@@ -139,6 +148,8 @@ MEMORY_TOOLS = (
     ),
     Tool("memory.daily", "Append to the daily notes.", DailyArguments, _daily),
     RECALL,
+    REFER,
+    CONCLUDE,
     FORGET,
     Tool("memory.show", "Show all of the current memory.", NoArguments, _show),
     Tool(

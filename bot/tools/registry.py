@@ -19,6 +19,7 @@ from bot.memory.longterm import LongTermMemory
 from bot.memory.snapshot import MemorySnapshot
 from bot.memory.zone import Edit, MemoryZone
 from bot.tape.entries import TapeEntry
+from bot.tape.search import GENERAL
 from bot.tape.service import TapeService
 
 MAX_RESULT = 20_000
@@ -42,6 +43,8 @@ class ToolContext:
         call: What makes the call unique on this tape.
         asking: The messages that the turn answers.
         vectors: Find messages by meaning; None where nothing does.
+        problem: The one that is worked on: of what was said, done and noted of others nothing is for
+            the model.
         spend: Told what the tool's own model calls consume.
     """
 
@@ -56,6 +59,7 @@ class ToolContext:
     call: str = ""
     asking: Sequence[TapeEntry] = ()
     vectors: VectorIndex | None = None
+    problem: str = GENERAL
     spend: Callable[[Usage], None] = lambda _: None
 
 

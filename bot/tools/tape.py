@@ -1,9 +1,12 @@
-"""The tape tools: search, anchors, handoff, info. They read and write their session's own tape."""
+"""The tape tools: search, anchors, handoff, info. They read and write their session's own tape.
+
+What they tell the model is of the problem that is worked on; commands, which answer a person, tell all.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta, tzinfo
 from typing import Annotated, Any, Literal
@@ -11,13 +14,15 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.errors import MemoryRefused, TapeError
+from bot.memory.bus.carrying import refuse_orders
+from bot.memory.gate.secrets import looks_secret
 from bot.memory.recall import Passage
 from bot.memory.snapshot import HISTORY
 from bot.memory.transcript import said_at, shown_time, speaker
 from bot.tape.entries import NOT_BOUNDARY, TapeEntry, anchor
-from bot.tape.search import LONGEST_QUERY, MOST_HITS, Hit, SearchQuery
+from bot.tape.search import LONGEST_QUERY, MOST_HITS, Hit, SearchQuery, problem_of
 from bot.tape.service import TapeInfo, TapeService
-from bot.tape.store import Anchor
+from bot.tape.store import Anchor, anchor_of
 from bot.tools.registry import Tool, ToolContext, ToolOutcome
 
 SearchKind = Literal["message", "tool_call", "tool_result", "anchor", "event"]
@@ -81,34 +86,70 @@ async def find(tape: TapeService, query: SearchQuery) -> list[Hit]:
     wide = min(query.limit * 3, MOST_HITS)
     hits = await tape.search(replace(query, kinds=query.kinds or _KINDS, limit=wide, neighbours=1))
     found = [hit for hit in hits if hit.direct and _is_own(hit.entry)][: query.limit]
-    if query.last is None:
-        return found
-    last = query.last
-    return [replace(hit, after=tuple(e for e in hit.after if e.id <= last)) for hit in found]
+
+    def within(around: Iterable[TapeEntry]) -> tuple[TapeEntry, ...]:
+        return tuple(
+            one
+            for one in around
+            if (query.last is None or one.id <= query.last)
+            and query.problem in (None, problem_of(one))
+        )
+
+    return [replace(hit, before=within(hit.before), after=within(hit.after)) for hit in found]
 
 
-def render_hits(hits: Iterable[Hit], timezone: tzinfo | None) -> str:
-    """Return hits as records, each with what was said before and after it; every entry once."""
+def render_hits(
+    hits: Iterable[Hit], timezone: tzinfo | None, mark: Callable[[TapeEntry], str] = lambda _: ""
+) -> str:
+    """Return hits as records, each with what was said before and after it; every entry once.
+
+    Args:
+        hits: What was found.
+        timezone: The user's.
+        mark: Returns what is told of an entry beside who it is from.
+    """
     hits = list(hits)
     shown = {hit.entry.id for hit in hits}
     lines = []
     for hit in hits:
-        lines.append(_passage(hit.entry, timezone).render())
+        lines.append(_passage(hit.entry, timezone, mark).render())
         around = [("before", one) for one in hit.before] + [("after", one) for one in hit.after]
         for where, one in around:
             if one.id not in shown:
                 shown.add(one.id)
-                lines.append(f"  {where}: {_passage(one, timezone).render()[2:]}")
+                lines.append(f"  {where}: {_passage(one, timezone, mark).render()[2:]}")
     return "\n".join(lines) or "No matching records."
 
 
-async def anchors_on(tape: TapeService, topic: str, limit: int) -> list[Anchor]:
-    """Return the anchors that fit a topic best, best first; without one, the newest first."""
+async def anchors_on(
+    tape: TapeService, topic: str, limit: int, problem: str | None = None
+) -> list[Anchor]:
+    """Return the anchors that fit a topic best, best first; without one, the newest first.
+
+    Args:
+        tape: The session's.
+        topic: What about.
+        limit: Anchors at most.
+        problem: Only those of this problem; None for all.
+    """
     if topic.strip():
-        found = await tape.find_anchors(topic, limit=limit * 2)
-    else:
-        found = (await tape.store.list_anchors(tape.name))[::-1]
-    return [one for one in found if one.name not in NOT_BOUNDARY][:limit]
+        about = SearchQuery(topic, kinds=frozenset({"anchor"}), problem=problem, limit=limit * 2)
+        found = [anchor_of(tape.name, hit.entry) for hit in await tape.search(about)]
+        return [one for one in found if one is not None and one.name not in NOT_BOUNDARY][:limit]
+    newest: list[Anchor] = []
+    for one in (await tape.store.list_anchors(tape.name))[::-1]:
+        if one.name not in NOT_BOUNDARY and await _is_of(tape, one, problem):
+            newest.append(one)
+            if len(newest) == limit:
+                break
+    return newest
+
+
+async def _is_of(tape: TapeService, one: Anchor, problem: str | None) -> bool:
+    """Say whether an anchor belongs to a problem: only its entry tells."""
+    if problem is None:
+        return True
+    return [problem_of(entry) for entry in await tape.read_entries(one.at, one.at)] == [problem]
 
 
 def render_anchors(anchors: Sequence[Anchor], timezone: tzinfo | None) -> str:
@@ -147,6 +188,7 @@ async def _search(arguments: SearchArguments, context: ToolContext) -> ToolOutco
         arguments.query,
         kinds=frozenset({arguments.kind}) if arguments.kind else None,
         senders=frozenset({arguments.sender}) if arguments.sender else None,
+        problem=context.problem,
         since=None if days is None else context.zone.now() - timedelta(days=days),
         # The message that asks holds no answer.
         last=context.begins - 1,
@@ -157,7 +199,7 @@ async def _search(arguments: SearchArguments, context: ToolContext) -> ToolOutco
 
 
 async def _anchors(arguments: AnchorsArguments, context: ToolContext) -> ToolOutcome:
-    found = await anchors_on(context.tape, arguments.topic, 10)
+    found = await anchors_on(context.tape, arguments.topic, 10, context.problem)
     return ToolOutcome(render_anchors(found, context.zone.timezone))
 
 
@@ -170,6 +212,11 @@ async def _handoff(arguments: HandoffArguments, context: ToolContext) -> ToolOut
             f"{name!r} cannot be a handoff's name: take up to 64 letters, digits, spaces and . / - "
             f"that do not begin with {', '.join(_RESERVED)}"
         )
+    told = "\n".join([arguments.summary, *arguments.next_steps])
+    if (what := looks_secret(f"{name}\n{told}")) is not None:
+        raise MemoryRefused(f"it looks like {what}")
+    # It is in the system prompt from then on; what comes next is told as steps to take.
+    refuse_orders(f"{name}\n{told}", context.memory.fold.window.spoken(), drafted=True)
     state = {
         "summary": arguments.summary,
         "next_steps": arguments.next_steps,
@@ -196,10 +243,12 @@ def _is_own(entry: TapeEntry) -> bool:
     return entry.kind != "event" or entry.name == HISTORY
 
 
-def _passage(entry: TapeEntry, timezone: tzinfo | None) -> Passage:
+def _passage(
+    entry: TapeEntry, timezone: tzinfo | None, mark: Callable[[TapeEntry], str]
+) -> Passage:
     moment = said_at(entry)
     when = shown_time(moment.isoformat(), timezone) if moment is not None else ""
-    who, text = _who(entry), str(entry.payload.get("content") or "")
+    who, text = _who(entry) + mark(entry), str(entry.payload.get("content") or "")
     if entry.kind == "tool_call":
         text = "; ".join(
             [text] * bool(text) + [f"{c.get('name')}({c.get('arguments')})" for c in entry.calls]

@@ -24,6 +24,7 @@ from bot.memory.forgetting.tombstones import ERASED_MESSAGE, is_erased
 from bot.memory.transcript import quoted, said
 from bot.memory.window import WindowFold
 from bot.tape.entries import TapeEntry
+from bot.tape.search import problem_of
 from bot.tape.service import TapeService
 
 _CHUNK = 2_000
@@ -44,7 +45,7 @@ def exact_context(
     waiting = deque(one for one in anchors if not one.is_boundary)
     held = [_anchor(one) for one in anchors if one.is_boundary]
     messages: list[ChatMessage] = []
-    for place in window.entries:
+    for place in (*window.returned, *window.entries):
         while waiting and waiting[0].id < place.id:
             held.append(_anchor(waiting.popleft()))
         for entry in window.spoken([place]):
@@ -63,12 +64,18 @@ def exact_context(
 
 
 def in_view(fold: SessionFold, anchors: Iterable[TapeEntry]) -> list[TapeEntry]:
-    """Return the last boundary, and of these anchors those that stand in the view, by id."""
+    """Return the last boundary, and of these anchors those that stand in the view, by id.
+
+    Those of another problem than the one that is worked on do not.
+    """
     begins = [fold.boundary] if fold.boundary is not None else []
     return begins + [
         one
         for one in anchors
-        if one.kind == "anchor" and one.id >= fold.window.cut and not one.is_boundary
+        if one.kind == "anchor"
+        and one.id >= fold.window.cut
+        and not one.is_boundary
+        and problem_of(one) == fold.problem
     ]
 
 

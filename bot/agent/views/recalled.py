@@ -18,8 +18,10 @@ from bot.memory.fold import SessionFold
 from bot.memory.guards import lines_of
 from bot.memory.recall import FactLine, Passage, recall
 from bot.memory.snapshot import MemorySnapshot
+from bot.memory.spoken import replaces
 from bot.memory.words import words_of
 from bot.memory.zone import MemoryZone
+from bot.tape.search import problem_of
 from bot.tape.service import TapeService
 
 MOST_PASSAGES = 6
@@ -47,12 +49,13 @@ class Recalled:
     Attributes:
         asked: Id of that message.
         lines: What is in the tail for it.
-        before: Where the view began when it was last looked at, and whether anything was said before.
+        before: Where the view began when it was last looked at, of which problem, and whether anything
+            was said of that before.
     """
 
     asked: int = 0
     lines: list[str] = field(default_factory=list)
-    before: tuple[int, bool] = (0, False)
+    before: tuple[int, str, bool] = (0, "", False)
 
     async def read(
         self,
@@ -67,6 +70,8 @@ class Recalled:
         vectors: VectorIndex | None = None,
     ) -> list[str]:
         """Return the records for the newest message; empty where nothing fits it.
+
+        Of the tape they hold only what belongs to the problem that is worked on.
 
         Args:
             tape: The session's.
@@ -87,7 +92,7 @@ class Recalled:
             found: list[Passage] = []
             told, known = _told(fold, prompt), facts()
             if not says_little(words) and (
-                _beyond(fold, told, known) or await self._said_before(tape, fold.window.cut)
+                _beyond(fold, told, known) or await self._said_before(tape, fold)
             ):
                 found = await recall(
                     tape,
@@ -100,24 +105,29 @@ class Recalled:
                     before=fold.window.cut,
                     facts=[fact for fact in known if fact.text not in told],
                     vectors=vectors,
+                    problem=fold.problem,
                 )
-            seen = {entry.id for entry in spoken} | set(fold.window.queued)
+            # What an edit stands in the place of is not told beside it.
+            shown = {one for entry in spoken for one in (entry.id, replaces(entry)) if one}
+            seen = shown | set(fold.window.queued)
             self.lines = _chosen(found, seen, told, room)
             self.asked = newest.id
         return self.lines
 
-    async def _said_before(self, tape: TapeService, cut: int) -> bool:
-        """Say whether anything was said before the view; looked up once for each cut."""
-        if self.before[0] != cut:
-            self.before = (cut, await _says_something(tape, cut))
-        return self.before[1]
+    async def _said_before(self, tape: TapeService, fold: SessionFold) -> bool:
+        """Say whether anything was said of the problem before the view; looked up once for each cut."""
+        cut, problem = fold.window.cut, fold.problem
+        if self.before[:2] != (cut, problem):
+            self.before = (cut, problem, await _says_something(tape, cut, problem))
+        return self.before[2]
 
 
-async def _says_something(tape: TapeService, before: int) -> bool:
-    """Say whether a message stands before this id; where bookkeeping is all that is near, it may."""
+async def _says_something(tape: TapeService, before: int, problem: str) -> bool:
+    """Say whether a message of a problem stands before this id; where none is near, it may."""
     async with aclosing(tape.read_back(before)) as entries:
         async for entry in entries:
-            if entry.kind == "message" or entry.id < before - _LOOKED_BACK:
+            own = entry.kind == "message" and problem_of(entry) == problem
+            if own or entry.id < before - _LOOKED_BACK:
                 return True
     return False
 
@@ -136,7 +146,8 @@ def _beyond(fold: SessionFold, told: str, facts: Sequence[FactLine]) -> bool:
 def _known(fold: SessionFold, facts: Sequence[FactLine]) -> Iterator[str]:
     snapshot = fold.zone.snapshot
     yield from (fact.text for fact in facts)
-    for text in (snapshot.long_term, snapshot.shared, *(note.content for note in snapshot.dailies)):
+    notes = (note.content for note in snapshot.dailies)
+    for text in (snapshot.long_term, snapshot.shared, snapshot.reference, *notes):
         yield from lines_of(text)
 
 
@@ -144,7 +155,7 @@ def _told(fold: SessionFold, prompt: str) -> str:
     """Return what the prompt tells, the saves since it was made included: they are in the tail."""
     saved = fold.zone.snapshot
     changed = (note.content for note in saved.dailies if note not in fold.frozen.dailies)
-    return "\n".join([prompt, saved.long_term, saved.shared, *changed])
+    return "\n".join([prompt, saved.long_term, saved.shared, saved.reference, *changed])
 
 
 def _untold(memory: MemorySnapshot, told: str) -> MemorySnapshot:
@@ -155,7 +166,11 @@ def _untold(memory: MemorySnapshot, told: str) -> MemorySnapshot:
 
     notes = tuple(replace(note, content=left(note.content)) for note in memory.dailies)
     return replace(
-        memory, long_term=left(memory.long_term), shared=left(memory.shared), dailies=notes
+        memory,
+        long_term=left(memory.long_term),
+        shared=left(memory.shared),
+        reference=left(memory.reference),
+        dailies=notes,
     )
 
 

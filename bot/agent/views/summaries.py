@@ -1,4 +1,4 @@
-"""Summaries of what lies before the view: the newest history entries of this phase."""
+"""Summaries of what lies before the view: the newest history entries of this phase and problem."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from bot.llm.base import estimate_tokens
 from bot.memory.fold import SessionFold
 from bot.memory.snapshot import HISTORY
 from bot.tape.entries import SESSION_NEW, SESSION_START
+from bot.tape.search import problem_of
 from bot.tape.service import TapeService
 
 MOST_SUMMARIES = 5
@@ -33,19 +34,20 @@ class Summaries:
     def __init__(self, tape: TapeService, fold: SessionFold) -> None:
         self._tape = tape
         self._fold = fold
-        self._key = (-1, -1)
+        self._key = (-1, -1, "")
         self._found: tuple[str, ...] = ()
 
     async def read(self) -> tuple[str, ...]:
         """Return the summaries, oldest first."""
         marks = (self._fold.boundary, self._fold.consolidated)
-        key = (max((one.id for one in marks if one), default=0), self._fold.zone.cleared)
+        last = max((one.id for one in marks if one), default=0)
+        key = (last, self._fold.zone.cleared, self._fold.problem)
         if key != self._key:
             self._found = await self._find(*key)
             self._key = key
         return self._found
 
-    async def _find(self, last: int, cleared: int) -> tuple[str, ...]:
+    async def _find(self, last: int, cleared: int, problem: str) -> tuple[str, ...]:
         found: list[str] = []
         room = MOST_TOKENS
         async with aclosing(self._tape.read_back(last + 1)) as entries:
@@ -53,7 +55,8 @@ class Summaries:
                 began = entry.kind == "anchor" and entry.name in _BEGIN
                 if began or entry.id <= max(cleared, last - _SCANNED):
                     break
-                if entry.kind != "event" or entry.name != HISTORY:
+                told = entry.kind == "event" and entry.name == HISTORY
+                if not told or problem_of(entry) != problem:
                     continue
                 text = str(entry.data.get("entry", "")).strip()
                 room -= estimate_tokens(text)

@@ -6,14 +6,14 @@ from collections.abc import Awaitable, Callable
 
 from bot.commands.exporting import export
 from bot.commands.forgetting import forget
+from bot.commands.memory.beliefs import accept, beliefs, drop, why
 from bot.commands.memory.changing import add, edit
 from bot.commands.memory.listing import history, summary
-from bot.commands.memory.pending import accept, drop, pause, pending, resume
+from bot.commands.memory.pending import pause, pending, resume
 from bot.commands.memory.rights import is_owners
 from bot.commands.memory.searching import search
 from bot.commands.memory.sharing import share, unshare
 from bot.commands.memory.taking_back import clear, undo
-from bot.commands.memory.why import why
 from bot.commands.parser import nearest
 from bot.commands.registry import Command, CommandContext, CommandReply
 
@@ -31,6 +31,7 @@ _FORMS: dict[str, Callable[[str, CommandContext], Awaitable[CommandReply]]] = {
     "resume": resume,
     "search": search,
     "history": history,
+    "beliefs": beliefs,
     "share": share,
     "unshare": unshare,
     "export": export,
@@ -42,12 +43,13 @@ _LISTED_FORMS = (
     ("edit N TEXT", "correct number N"),
     ("undo", "take the last change back; again, the one before it"),
     ("search WORDS", "look through all that was remembered and said here"),
+    ("beliefs", "what was concluded, and how sure it still is: `why pN`, `accept pN`, `drop pN`"),
     ("pending", "what waits for you: `accept N`, `drop N`, `drop all`"),
     ("pause", "learn nothing until `resume`"),
     ("history", "what was consolidated, newest last"),
     ("share N", "let everybody see it who talks to this bot; `unshare wN` takes it back"),
     ("export", "write it to a file"),
-    ("clear", "empty it (asks first); `undo` brings it back"),
+    ("clear", "empty it (asks first); `undo` brings the facts back"),
     ("forget N", "erase it for good, or all that holds some words: `forget WORDS` (asks first)"),
 )
 

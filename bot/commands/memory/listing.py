@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bot.commands.belonging import belonging
 from bot.commands.memory.wording import age, facts, label, literal
 from bot.commands.pages import paged
 from bot.commands.registry import CommandContext, CommandReply
@@ -85,7 +86,8 @@ async def history(page: str, context: CommandContext) -> CommandReply:
             break
     if not found:
         return CommandReply("There is no history yet: nothing has been consolidated.")
-    told = "\n\n".join(str(entry.data.get("entry", "")) for entry in reversed(found))
+    mark = belonging(context.fold)
+    told = "\n\n".join(f"{entry.data.get('entry', '')}{mark(entry)}" for entry in reversed(found))
     text, buttons = paged(told, number(page), "/memory history")
     return CommandReply(text, buttons=buttons)
 

@@ -1,4 +1,4 @@
-"""Facts by the numbers that people call them."""
+"""Facts by the numbers, and beliefs by the names, that people call them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from bot.commands.registry import CommandContext
 from bot.memory.facts.fact import Fact
 from bot.memory.scope import ScopeMemory
 
+_BELIEF = re.compile(r"#?(p\d{1,9})\.?", re.IGNORECASE | re.ASCII)
 _NUMBER = re.compile(r"#?(w?)(\d{1,9})\.?", re.IGNORECASE | re.ASCII)
 
 
@@ -40,6 +41,13 @@ def numbers_in(text: str) -> list[Number] | None:
     found = [number_in(word) for word in text.replace(",", " ").split()]
     numbers = [one for one in found if one is not None]
     return list(dict.fromkeys(numbers)) if len(numbers) == len(found) else None
+
+
+def beliefs_in(text: str) -> list[str]:
+    """Return the names of beliefs, such as ``p3``, that a text is a list of; empty where it is none."""
+    found = [_BELIEF.fullmatch(word) for word in text.replace(",", " ").split()]
+    names = [one[1].lower() for one in found if one is not None]
+    return list(dict.fromkeys(names)) if len(names) == len(found) else []
 
 
 def scope_of(number: Number, context: CommandContext) -> ScopeMemory:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from bot.commands.belonging import belonging
 from bot.commands.memory.wording import line, span
 from bot.commands.pages import fitting, page_of, paged
 from bot.commands.registry import CommandContext, CommandReply
@@ -34,7 +35,8 @@ async def search(arguments: str, context: CommandContext) -> CommandReply:
     kinds = frozenset({"message", "event"})
     said = await find(context.tape, SearchQuery(words, kinds=kinds, limit=_SAID))
     if said:
-        parts.append("**Said here**\n" + render_hits(said, context.zone.timezone))
+        told = render_hits(said, context.zone.timezone, belonging(context.fold))
+        parts.append(f"**Said here**\n{told}")
     if not parts:
         return CommandReply("Nothing found: neither remembered nor said here.")
     shown = words if len(words) <= _LONGEST_SHOWN else f"{words[:_LONGEST_SHOWN]}…"

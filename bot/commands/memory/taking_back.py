@@ -11,13 +11,16 @@ from bot.commands.memory.changing import DONE
 from bot.commands.memory.numbers import key_of
 from bot.commands.memory.wording import facts, line, listed
 from bot.commands.registry import CommandContext, CommandReply
+from bot.memory.bus.clearing import Clearable, clear_bus, clearable
 from bot.memory.facts.proposals import Batch, Decided, Outcome
 from bot.memory.facts.undoing import undone_by
+from bot.memory.longterm import LongTermMemory
 from bot.memory.snapshot import DailyNote, MemorySnapshot
 from bot.memory.versions import UNDONE, notes_before_clearing, zones_back
 from bot.tape.entries import TapeEntry, event
 
 _NOTHING = "There is no earlier memory to go back to."
+_NAMED = 5
 _CHANGED = (
     "Memory has changed since; nothing was undone. `/memory undo` goes back from how it is now."
 )
@@ -129,15 +132,16 @@ async def clear(arguments: str, context: CommandContext) -> CommandReply:
     word, _, looked_at = arguments.lower().partition(" ")
     memory, key = context.memory, key_of(context)
     if key in memory.home.fold.keys:
-        return _cleared(memory.home.fold.keys[key], "A copy was written before")
+        await clear_bus(memory, key)
+        return _cleared(memory, memory.home.fold.keys[key], "A copy was written before")
     state = f"{context.zone.read().version}-{memory.home.fold.last}"
-    dailies = context.zone.read().dailies
-    if not (memory.facts() or memory.home.fold.pending() or dailies):
+    dailies, more = context.zone.read().dailies, clearable(memory)
+    if not (memory.facts() or memory.home.fold.pending() or dailies or more):
         return CommandReply("There is nothing to clear.", in_place=False)
     if word != "yes":
         return CommandReply(
             f"This clears long-term memory ({facts(len(memory.facts()))}) and the daily notes of "
-            "this chat. To go on, send `/memory clear yes`.",
+            f"this chat{_with(more)}. To go on, send `/memory clear yes`.",
             buttons=(
                 Button("Clear it", f"/memory clear yes {state}"),
                 Button("Keep it", "/memory"),
@@ -151,15 +155,42 @@ async def clear(arguments: str, context: CommandContext) -> CommandReply:
         )
     copy = await context.archive()
     outcome = await memory.apply(memory.clearing(key, context.asker.id))
-    return _cleared(outcome.entry, f"A copy is in `{_shown(copy.path, context)}`")
+    await clear_bus(memory, key)
+    return _cleared(memory, outcome.entry, f"A copy is in `{_shown(copy.path, context)}`", more)
 
 
-def _cleared(entry: int, copy: str) -> CommandReply:
+def _with(more: Clearable) -> str:
+    parts = [
+        f"{len(more.values)} shared value{'s' * (len(more.values) != 1)}" if more.values else "",
+        f"{len(more.beliefs)} belief{'s' * (len(more.beliefs) != 1)}" if more.beliefs else "",
+        "the working notes of its problems" if more.notes else "",
+    ]
+    told = ", ".join(filter(None, parts))
+    return f", with {told}" if told else ""
+
+
+def _cleared(
+    memory: LongTermMemory, entry: int, copy: str, more: Clearable | None = None
+) -> CommandReply:
     return CommandReply(
-        f"Memory is cleared. {copy}; `/memory undo` brings it back.",
-        lambda snapshot: snapshot.emptied(),
+        f"Memory is cleared. {copy}; `/memory undo` brings {_back(more)}",
+        # What everybody reads stays.
+        lambda snapshot: replace(snapshot.emptied(), reference=memory.reference()),
         buttons=(Button("Bring it back", f"/memory undo {entry}"),),
     )
+
+
+def _back(more: Clearable | None) -> str:
+    if not more:
+        return "it back."
+    told = ["the facts and the daily notes back."]
+    if more.values:
+        told.append("Shared values come back one by one: `/reference rollback KEY N`.")
+    if more.beliefs:
+        told.append(f"Beliefs do so by `/memory accept {' '.join(more.beliefs[:_NAMED])}`.")
+    if more.notes:
+        told.append("Working notes do not come back.")
+    return " ".join(told)
 
 
 def _shown(path: Path, context: CommandContext) -> str:

@@ -54,7 +54,7 @@ class _Told:
         if self._may_see():
             yield "It rests on:" if fact.evidence else "It rests on no person's words."
             for one in fact.evidence:
-                yield f"- {self._evidence(one)}"
+                yield f"- {evidence_line(one, self._context)}"
         else:
             yield "An owner shared it; whose words it rests on is shown to owners in private."
         entry = await self._scope.batch(fact.admitted)
@@ -112,13 +112,15 @@ class _Told:
             who = self._fact.evidence[-1].who
         return f"{who} asked" if who and self._may_see() else "an owner asked"
 
-    def _evidence(self, one: Evidence) -> str:
-        when = shown_time(one.when, self._timezone) if one.when else "an unknown day"
-        address = link(one.tape, one.inbound, private=one.origin != "member")
-        message = f"message of {when}"
-        if address is not None:
-            message = f"[{message}]({address})"
-        here = one.tape == self._context.tape.name
-        entry = f"#{one.entry}" if here else f"#{one.entry} of `{one.tape}`"
-        quote = f": “{literal(one.quote)}”" if one.quote else ""
-        return f"{literal(one.who or one.origin)}, {message}, entry {entry}{quote}"
+
+def evidence_line(one: Evidence, context: CommandContext) -> str:
+    """Return a piece of evidence: who said it, when, a link to the message, its entry, and the words."""
+    when = shown_time(one.when, context.zone.timezone) if one.when else "an unknown day"
+    address = link(one.tape, one.inbound, private=one.origin != "member")
+    message = f"message of {when}"
+    if address is not None:
+        message = f"[{message}]({address})"
+    here = one.tape == context.tape.name
+    entry = f"#{one.entry}" if here else f"#{one.entry} of `{one.tape}`"
+    quote = f": “{literal(one.quote)}”" if one.quote else ""
+    return f"{literal(one.who or one.origin)}, {message}, entry {entry}{quote}"

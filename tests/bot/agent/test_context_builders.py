@@ -21,7 +21,8 @@ from bot.cli.tape import show_turn
 from bot.errors import ContextOverflow, SettingsError
 from bot.llm.base import CapabilityProfile, ChatMessage, estimate_tokens
 from bot.memory.fold import SessionFold
-from bot.memory.window import TURN_START, WindowFold
+from bot.memory.spoken import TURN_START
+from bot.memory.window import WindowFold
 from bot.settings import load_settings
 from bot.tape.entries import TapeEntry, anchor, message, tool_call, tool_result
 from bot.testing.host import Bounds, session_host

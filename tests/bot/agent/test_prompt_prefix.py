@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from bot.agent.views.registry import context_builder
 from bot.errors import TransientModelError
 from bot.llm.base import ChatMessage, ModelRequest
-from bot.memory.window import TURN_END
+from bot.memory.spoken import TURN_END
 from bot.testing.host import Bounds, Host, session_host
 from bot.testing.scripted_model import Held, ScriptedModel, Step, calls, says
 

@@ -13,7 +13,8 @@ from bot.errors import TransientModelError
 from bot.llm.base import ModelRequest
 from bot.memory.fold import SessionFold
 from bot.memory.load import load_fold
-from bot.memory.window import TURN_END, WindowFold
+from bot.memory.spoken import TURN_END
+from bot.memory.window import WindowFold
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 from bot.testing.host import POLL, Bounds, Host, session_host

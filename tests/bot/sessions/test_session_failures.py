@@ -14,7 +14,7 @@ from bot.errors import (
     ModelUnavailable,
     TransientModelError,
 )
-from bot.memory.window import TURN_END
+from bot.memory.spoken import TURN_END
 from bot.tape.entries import CONTEXT_OVERFLOW
 from bot.testing.host import Bounds, session_host
 from bot.testing.scripted_model import Held, ScriptedModel, calls, says

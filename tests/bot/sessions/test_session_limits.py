@@ -6,7 +6,7 @@ import re
 
 from bot.errors import ContextOverflow
 from bot.llm.base import ModelRequest, estimate_tokens
-from bot.memory.window import LOOP_STEP
+from bot.memory.spoken import LOOP_STEP
 from bot.tape.entries import TapeEntry
 from bot.testing.host import session_host
 from bot.testing.scripted_model import ScriptedModel, calls, consolidates, says

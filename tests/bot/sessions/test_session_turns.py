@@ -12,8 +12,8 @@ from pydantic import BaseModel
 
 from bot.bus import Sender, SessionFull
 from bot.llm.base import ModelRequest
+from bot.memory.spoken import TURN_END
 from bot.memory.turns import DELIVERY
-from bot.memory.window import TURN_END
 from bot.testing.fake_channel import ADA
 from bot.testing.host import Bounds, Host, session_host
 from bot.testing.scripted_model import Held, ScriptedModel, calls, says

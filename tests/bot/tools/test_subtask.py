@@ -10,7 +10,7 @@ import pytest
 from bot.agent.subtask import LONGEST_RESULT, TASK_RUN
 from bot.errors import TransientModelError
 from bot.llm.base import CapabilityProfile, ModelRequest, Usage
-from bot.memory.window import TURN_END
+from bot.memory.spoken import TURN_END
 from bot.testing.host import Bounds, Host, session_host
 from bot.testing.scripted_model import USAGE, Held, ScriptedModel, calls, says
 

@@ -1,0 +1,528 @@
+"""Problems of a session: what the model is asked while one of them is worked on."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import anyio
+import pytest
+
+from bot.agent.views.registry import context_builder
+from bot.errors import ContextOverflow
+from bot.llm.base import ModelRequest
+from bot.memory.load import load_fold
+from bot.memory.snapshot import HISTORY
+from bot.tape.entries import CONTEXT_OVERFLOW, MEMORY_CONSOLIDATED, SESSION_NEW, TapeEntry
+from bot.tape.search import GENERAL, problem_of
+from bot.tape.service import TapeService
+from bot.testing.host import Bounds, Host, session_host
+from bot.testing.scripted_model import (
+    Held,
+    ScriptedModel,
+    calls,
+    consolidates,
+    says,
+)
+
+SECRET = "xylophone"
+"""A word that is said in one problem alone."""
+
+
+def shown(request: ModelRequest) -> str:
+    return json.dumps(list(request.messages), ensure_ascii=False, default=str)
+
+
+def last(model: ScriptedModel) -> str:
+    return shown(model.asked()[-1])
+
+
+async def settled(host: Host) -> None:
+    """Wait until nothing accepted is owed anything."""
+    await host.until(lambda: host.bus.statistics()["pending"] == 0)
+
+
+async def fold_of(host: Host, session: str = "fake:1") -> Any:
+    return await load_fold(TapeService(host.store, session), max_messages=200, max_tokens=96_000)
+
+
+# Nothing of one problem is told in another.
+
+
+@pytest.mark.parametrize("builder", ["default", "with-recall", "summary-first", "exact"])
+async def test_no_prompt_of_a_problem_holds_a_word_of_another(tmp_path, builder):
+
+    wanted = [SECRET]
+
+    def step(request: ModelRequest) -> Any:
+        if request.messages[-1]["role"] == "tool":
+            return says("looked up")
+        if "look it up" in str(request.messages[-1]["content"]):
+            return calls(
+                ("memory_recall", {"query": wanted[0]}),
+                ("memory_recall", {}),
+                ("tape_search", {"query": wanted[0]}),
+                ("tape_search", {}),
+                ("tape_anchors", {"topic": wanted[0]}),
+                ("tape_anchors", {}),
+                ("tape_info", {}),
+                ("memory_show", {}),
+            )
+        return says("I see")
+
+    model = ScriptedModel(step)
+    async with session_host(tmp_path, model, builder=context_builder(builder)) as host:
+        ask = host.channel.ask
+        await ask(f"My {SECRET} is broken")
+        await ask("/problem new Music")
+        await ask("/problem note must not touch the piano")
+        await ask(f"Who mends a {SECRET}?")
+        await ask(f"/problem note ask where is the {SECRET}?")
+        await ask(f"/problem note draft letter Dear {SECRET}")
+        await ask(f"look it up, the {SECRET}")
+        asked, wanted[0] = len(model.asked()), "who mends, where, broken, letter, touch"
+        await ask("/problem new Taxes")
+        for text in ("What is due?", "Who mends it?", "My instrument is broken", "look it up"):
+            await ask(text)
+        later = model.asked()[asked:]
+        assert len(later) >= 5
+        for request in later:
+            assert SECRET not in shown(request)
+            assert "piano" not in shown(request)
+        await ask("/problem switch music")
+        await ask("And now?")
+        assert f"where is the {SECRET}?" in last(model)
+        assert "What is due?" not in last(model)
+        assert f"My {SECRET} is broken" not in last(model)
+
+
+async def test_the_summary_of_another_problem_is_told_when_it_is_asked_for_by_name(tmp_path):
+    steps = iter([calls(("problem_list", {})), says("there are two")])
+    model = ScriptedModel(lambda _: next(steps))
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("/problem new Music")
+        await host.channel.ask(f"/problem note ask where is the {SECRET}?")
+        await host.channel.ask("/problem new Taxes")
+        await host.channel.ask("/problem note must be done by May")
+        await host.channel.ask("What else is there?")
+    listed = str(model.asked()[-1].messages[-1]["content"])
+    assert f"open: where is the {SECRET}?" in listed
+    assert "must: be done by May" in listed
+
+
+async def test_on_the_way_back_the_summary_stands_before_the_messages_and_the_notes_behind(
+    tmp_path,
+):
+    model = ScriptedModel(lambda _: says("noted"))
+    async with session_host(tmp_path, model) as host:
+        ask = host.channel.ask
+        await ask("/problem new Music")
+        await ask("/problem note decide by train because it is quiet")
+        for number in range(3):
+            await ask(f"music {number}")
+        await ask("/problem switch general")
+        await ask("something else")
+        await ask("/problem switch music")
+        await ask("where were we?")
+        messages = model.asked()[-1].messages
+        assert "decided: by train (it is quiet)" in str(messages[0]["content"])
+        words = [str(one["content"]).rpartition("] ")[2] for one in messages[1:-1]]
+        assert words == ["music 0", "noted", "music 1", "noted", "music 2", "noted"]
+        newest, _, records = str(messages[-1]["content"]).partition("<records>")
+        assert newest.strip().endswith("where were we?")
+        assert "problem p1: Music" in records
+        assert "by train" in records
+
+
+async def test_what_ended_by_time_alone_is_told_in_short_until_a_boundary_tells_it(tmp_path):
+    model = ScriptedModel(lambda _: says("ok"))
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("/problem new Music")
+        await host.channel.ask("/problem note must be quiet")
+        host.clock.advance(3 * 3_600)
+        await host.channel.ask("where were we?")
+        assert "What was noted here before:\\nmust: be quiet" in last(model)
+        await host.channel.ask("/problem switch general")
+        await host.channel.ask("elsewhere")
+        assert "be quiet" not in last(model)
+        await host.channel.ask("/problem switch music")
+        await host.channel.ask("and now?")
+        assert last(model).count("must: be quiet") == 1
+
+
+async def test_a_prompt_repeats_the_one_before_while_the_problem_stays(tmp_path):
+    model = ScriptedModel(lambda _: says("ok"))
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("/problem new Music")
+        await host.channel.ask("one")
+        await host.channel.ask("/problem switch general")
+        await host.channel.ask("/problem switch music")
+        for number in range(3):
+            await host.channel.ask(f"/problem note ask what of {number}?")
+            await host.channel.ask(f"two {number}")
+    first, *rest = [list(request.messages) for request in model.asked()[1:]]
+    for later in rest:
+        assert later[: len(first) - 1] == first[:-1]
+        first = later
+
+
+# Who waits, and what waits.
+
+
+async def test_a_switch_waits_for_the_running_turn_and_lists_and_notes_do_not(tmp_path):
+    held = Held(says("done"))
+    model = ScriptedModel([held, says("of music")])
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("/problem new Music")
+        await host.channel.ask("/problem switch general")
+        running = await host.channel.send("think")
+        await held.entered.wait()
+        switching = await host.channel.send("/problem switch music")
+        # Behind a command that waits everything does; before it nothing had to.
+        listing = await host.channel.send("/problem list")
+        held.release.set()
+        assert await host.channel.answer_to(running) == "done"
+        assert "You are on “Music” now" in await host.channel.answer_to(switching)
+        assert "Music: you are on it" in await host.channel.answer_to(listing)
+        assert await host.channel.ask("now?") == "of music"
+    assert "think" not in last(model)
+
+
+@pytest.mark.parametrize("form", ["", "list", "show", "note ask why?", "priority 1 7", "nonsense"])
+async def test_what_switches_nothing_is_answered_while_a_turn_runs(tmp_path, form):
+    held = Held(says("done"))
+    async with session_host(tmp_path, ScriptedModel([held])) as host:
+        await host.channel.ask("/problem new Music")
+        running = await host.channel.send("think")
+        await held.entered.wait()
+        assert await host.channel.ask(f"/problem {form}")
+        held.release.set()
+        assert await host.channel.answer_to(running) == "done"
+
+
+async def test_what_came_during_a_turn_that_wants_another_problem_is_answered_in_the_old_one(
+    tmp_path,
+):
+    held = Held(says("opened"))
+    steps = iter([calls(("problem_open", {"problem": "Taxes"})), held, says("still here")])
+    model = ScriptedModel(lambda _: next(steps))
+    async with session_host(tmp_path, model) as host:
+        first = await host.channel.send("let us do the taxes")
+        await held.entered.wait()
+        # It comes before the answer, so it joins or follows in the problem that it was said in.
+        second = await host.channel.send("wait, one more thing")
+        await settled_messages(host, 2)
+        held.release.set()
+        await host.channel.answer_to(first)
+        assert await host.channel.answer_to(second) == "still here"
+        await host.until_event("problem/p1")
+        entries = await host.tape()
+    said = [e for e in entries if e.kind == "message"]
+    assert {problem_of(one) for one in said} == {GENERAL}
+    boundary = next(e for e in entries if e.name == "problem/p1")
+    assert boundary.id > max(one.id for one in said)
+
+
+async def settled_messages(host: Host, count: int) -> None:
+    """Wait until so many messages of people are on the tape."""
+
+    async def enough() -> bool:
+        found = [e for e in await host.tape() if e.kind == "message"]
+        return sum(e.payload["role"] == "user" for e in found) >= count
+
+    with anyio.fail_after(5):
+        while not await enough():
+            await anyio.sleep(0.002)  # files have no event
+
+
+async def test_what_was_overheard_in_one_problem_is_taken_in_by_no_turn_of_another(tmp_path):
+    model = ScriptedModel(lambda _: says("ok"))
+    async with session_host(tmp_path, model, bounds=Bounds(group_context=5)) as host:
+
+        async def say(text: str, *, asks: bool = True) -> None:
+            await host.channel.send(text, private=False, asks=asks)
+            await settled(host)
+
+        await say(f"the {SECRET} is loud", asks=False)
+        await say("/problem new Music")
+        await say("a cello is louder", asks=False)
+        await say("what do they say?")
+        assert SECRET not in last(model)
+        assert "a cello is louder" in last(model)
+        await say("a harp is not", asks=False)
+        await say("/problem switch general")
+        await say("and now?")
+        assert "harp" not in last(model)
+        assert "cello" not in last(model)
+        await say("/problem switch music")
+        await say("music again")
+        assert "a cello is louder" in last(model)
+        assert SECRET not in last(model)
+
+
+async def test_an_edit_of_another_problems_message_is_told_there_and_not_here(tmp_path):
+    model = ScriptedModel(lambda _: says("ok"))
+    async with session_host(tmp_path, model) as host:
+        ask = host.channel.ask
+        await ask("/problem new Music")
+        original = await host.channel.send("I play the trumpet")
+        await host.channel.answer_to(original)
+        await ask("/problem switch general")
+        await host.channel.send(f"I play the {SECRET}", edits=original.id)
+        await settled(host)
+        await ask("and what do I play?")
+        assert SECRET not in last(model)
+        edit = next(e for e in await host.tape() if e.meta.get("edits") == original.id)
+        assert problem_of(edit) == "p1"
+        await ask("/problem switch music")
+        await ask("what do I play?")
+        assert f"I play the {SECRET}" in str(model.asked()[-1].messages[1]["content"])
+        assert "trumpet" not in last(model)
+        # Left and come back to again, it is the same; so is it after a restart.
+        await ask("/problem switch general")
+        await ask("/problem switch music")
+    async with session_host(tmp_path, model) as host:
+        sent = await host.channel.send("and now?", message_id="later")
+        await host.channel.answer_to(sent)
+    assert f"I play the {SECRET}" in str(model.asked()[-1].messages[1]["content"])
+    assert "trumpet" not in last(model)
+
+
+# Overflow, /new, consolidation, forks.
+
+
+async def test_a_hand_off_inside_a_problem_keeps_the_problem_and_drops_what_came_back(tmp_path):
+    tripped = []
+
+    def step(request: ModelRequest) -> Any:
+        if "too much" in shown(request) and not tripped:
+            tripped.append(1)
+            return ContextOverflow("too long")
+        return says("ok")
+
+    model = ScriptedModel(step, summary=lambda _: says("summed up"))
+    async with session_host(tmp_path, model) as host:
+        ask = host.channel.ask
+        await ask("general talk")
+        await ask("/problem new Music")
+        for number in range(4):
+            await ask(f"music {number}")
+        await ask("/problem switch general")
+        await ask("/problem switch music")
+        await ask("too much")
+        [boundary] = await host.events(CONTEXT_OVERFLOW)
+        assert problem_of(boundary) == "p1"
+        summarised = "".join(shown(one) for one in model.asked("summary"))
+        assert "music 0" in summarised
+        assert "general talk" not in summarised
+        assert "summed up" in last(model)
+        assert "music 0" not in last(model)
+        assert await ask("go on") == "ok"
+        await ask("/problem switch general")
+        await ask("/problem switch music")
+        await ask("again")
+        assert "too much" in last(model)
+        assert "general talk" not in last(model)
+        opened = await fold_of(host)
+    assert opened.problem == opened.window.problem == "p1"
+
+
+async def test_new_inside_a_problem_begins_it_anew_and_leaves_the_others_alone(tmp_path):
+    model = ScriptedModel(
+        lambda _: says("ok"), consolidation=lambda r: consolidates(f"history of {words(r)}")
+    )
+    async with session_host(tmp_path, model) as host:
+        ask = host.channel.ask
+        await ask("general talk")
+        await ask("/problem new Music")
+        await ask("/problem note must be quiet")
+        await ask("music talk")
+        assert await ask("/new") == "New session started."
+        [boundary] = await host.events(SESSION_NEW)
+        assert boundary.data["summary"].endswith("] history of music talk")
+        assert problem_of(boundary) == "p1"
+        await ask("what now?")
+        assert "general talk" not in last(model)
+        assert "must: be quiet" in last(model)
+        assert "music talk" not in str(model.asked()[-1].messages[1:])
+        await ask("/problem switch general")
+        await ask("and here?")
+        # It came back from the sealed part of the tape.
+        assert "general talk" in last(model)
+        assert "music talk" not in last(model)
+        fold = await fold_of(host)
+        entries = [e for e in await host.tape() if e.name == HISTORY]
+    assert fold.problem == GENERAL
+    assert [(told_in(e), problem_of(e)) for e in entries] == [
+        ("history of general talk", GENERAL),
+        ("history of music talk", "p1"),
+    ]
+
+
+def told_in(history: TapeEntry) -> str:
+    """Return what a history entry tells, without its date."""
+    return str(history.data["entry"]).partition("] ")[2]
+
+
+def words(request: ModelRequest) -> str:
+    """Return the words of people in a request to consolidate."""
+    text = shown(request)
+    return " and ".join(one for one in ("general talk", "music talk", "tax talk") if one in text)
+
+
+@pytest.mark.parametrize("last_problem", ["general", "music", "taxes"])
+async def test_each_portion_of_a_consolidation_is_of_one_problem_and_none_is_left(
+    tmp_path, last_problem
+):
+    model = ScriptedModel(
+        lambda _: says("ok"), consolidation=lambda r: consolidates(f"history of {words(r)}")
+    )
+    bounds = Bounds(window=1_000)
+    async with session_host(tmp_path, model, bounds=bounds) as host:
+        ask = host.channel.ask
+        await ask("/problem new Music")
+        await ask("/problem new Taxes")
+        talk = {"general": "general talk", "music": "music talk", "taxes": "tax talk"}
+        for name in ("general", "music", "taxes", "general", last_problem):
+            await ask(f"/problem switch {name}")
+            await ask(talk[name])
+        await ask("/new")
+        fold = await fold_of(host)
+        entries = [e for e in await host.tape() if e.name == HISTORY]
+    told = [(told_in(e), problem_of(e)) for e in entries]
+    wanted = {
+        "history of general talk": GENERAL,
+        "history of music talk": "p1",
+        "history of tax talk": "p2",
+    }
+    assert {one for one, _ in told} == set(wanted)
+    assert all(wanted[text] == problem for text, problem in told)
+    assert fold.window.unconsolidated == 0
+    assert fold.window.unconsolidated_tokens == 0
+
+
+async def test_in_the_background_what_was_left_behind_is_consolidated_once_it_is_enough(tmp_path):
+    model = ScriptedModel(
+        lambda _: says("ok"), consolidation=lambda r: consolidates(f"history of {words(r)}")
+    )
+    async with session_host(tmp_path, model) as host:
+        ask = host.channel.ask
+        for _ in range(3):
+            await ask("general talk")
+        await ask("/problem new Music")
+        await ask("music talk")
+        assert not await host.events(MEMORY_CONSOLIDATED)
+        await ask("/problem switch general")
+        await ask("general talk")
+        await ask("/problem switch music")
+        await ask("music talk")
+        await host.until_event(MEMORY_CONSOLIDATED)
+        await settled(host)
+        entries = [e for e in await host.tape() if e.name == HISTORY]
+        fold = await fold_of(host)
+    # A few messages that were left elsewhere are worth no call.
+    assert [problem_of(e) for e in entries] == [GENERAL]
+    assert fold.window.unconsolidated == 6
+
+
+async def test_what_came_back_is_not_consolidated_twice(tmp_path):
+    asked: list[str] = []
+
+    def consolidation(request: ModelRequest) -> Any:
+        asked.append(shown(request))
+        return consolidates("history")
+
+    model = ScriptedModel(lambda _: says("ok"), consolidation=consolidation)
+    async with session_host(tmp_path, model) as host:
+        ask = host.channel.ask
+        await ask("/problem new Music")
+        for number in range(5):
+            await ask(f"melody-{number}")
+        await ask("/problem switch general")
+        await ask("something else")
+        await host.until_event(MEMORY_CONSOLIDATED)
+        await ask("/problem switch music")
+        await ask("melody-5")
+        await ask("/new")
+        fold = await fold_of(host)
+    for number in range(6):
+        assert sum(f"melody-{number}" in one for one in asked) == 1, number
+    assert fold.window.unconsolidated == 0
+
+
+async def test_a_fork_goes_on_with_the_problem_that_it_was_made_in(tmp_path):
+    model = ScriptedModel(lambda _: says("ok"))
+    async with session_host(tmp_path, model) as host:
+        ask = host.channel.ask
+        await ask("general talk")
+        await ask("/problem new Music")
+        await ask("music talk")
+        parent = TapeService(host.store, "fake:1")
+        await parent.fork_session("fake:2", intention="try it louder")
+        await host.channel.ask("and louder?", chat="2")
+        assert "music talk" in last(model)
+        assert "general talk" not in last(model)
+        await host.channel.ask("even louder?", chat="2")
+        assert "and louder?" in last(model)
+        listed = await host.channel.ask("/problem", chat="2")
+        assert "Music: you are on it" in listed
+        left = await host.channel.ask("/problem switch general", chat="2")
+        assert "“Music” is paused" in left
+        await host.channel.ask("nothing of it here", chat="2")
+        assert "louder?" not in last(model)
+        await host.channel.ask("/problem switch music", chat="2")
+        await host.channel.ask("back", chat="2")
+        assert "even louder?" in last(model)
+        new = await host.channel.ask("/problem new Other", chat="2")
+        assert "You are on “Other” now" in new
+        fold = await fold_of(host, "fake:2")
+    assert fold.problem == "p2"
+
+
+async def test_a_fork_from_a_place_inside_a_problem_stays_in_that_problem(tmp_path):
+    def step(request: ModelRequest) -> Any:
+        if "part two" in str(request.messages[-1]["content"]):
+            return calls(("tape_handoff", {"name": "part/two", "summary": "part one is over"}))
+        return says("ok")
+
+    model = ScriptedModel(step)
+    async with session_host(tmp_path, model) as host:
+        ask = host.channel.ask
+        await ask("/problem new Music")
+        await ask("part one")
+        await ask("now part two")
+        await ask("/memory add I like tea")
+        await ask("second movement")
+        parent = TapeService(host.store, "fake:1")
+        await parent.fork_session("fake:2", from_anchor="part/two")
+        await host.channel.ask("and louder?", chat="2")
+        assert "second movement" in last(model)
+        assert "part one" not in str(model.asked()[-1].messages[1:])
+        await host.channel.ask("even louder?", chat="2")
+        assert "and louder?" in last(model)
+        await host.channel.ask("/problem new Other", chat="2")
+        await host.channel.ask("what now?", chat="2")
+        assert "louder" not in last(model)
+        fold = await fold_of(host, "fake:2")
+    assert fold.problem == "p2"
+
+
+async def test_a_fork_of_what_was_consolidated_in_a_problem_goes_on_with_it(tmp_path):
+    model = ScriptedModel(lambda _: says("ok"), consolidation=lambda _: consolidates("history"))
+    async with session_host(tmp_path, model, bounds=Bounds(window=8)) as host:
+        await host.channel.ask("/problem new Music")
+        await host.channel.ask("/memory add I like tea")
+        for number in range(4):
+            await host.channel.ask(f"music {number}")
+        await host.until_event(MEMORY_CONSOLIDATED)
+        await host.channel.ask("more music")
+        parent = TapeService(host.store, "fake:1")
+        await parent.fork_session("fake:2")
+        # Where the end of a turn tells of what is not on the copy, the copy is read whole.
+        fold = await fold_of(host, "fake:2")
+        assert fold.window.problem == "p1"
+        assert [e.payload["content"] for e in fold.window.spoken()][-2:] == ["more music", "ok"]
+        await host.channel.ask("and louder?", chat="2")
+        assert "more music" in last(model)
+        await host.channel.ask("even louder?", chat="2")
+        assert "and louder?" in last(model)

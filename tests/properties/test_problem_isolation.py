@@ -1,0 +1,378 @@
+"""Whatever is done in a session, nothing of one of its problems reaches the model in another.
+
+Each statement carries a marker that nothing else does: what a person says, what the model says, what a
+tool gives, what a handoff, a working set, an episode and a history entry note. After each step, all that
+the model was asked for a turn or a sub-task holds only markers of the problem that is worked on.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import anyio
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from bot.agent.views.registry import context_builder
+from bot.commands.builtin import builtin_commands
+from bot.commands.registry import Command, CommandContext, CommandRegistry, CommandReply
+from bot.embeddings.base import Embedder, Vector
+from bot.embeddings.vectors import VectorIndex
+from bot.llm.base import ModelReply, ModelRequest
+from bot.memory.bus.records import EpisodeEntry
+from bot.memory.spoken import switched_to
+from bot.tape.stores.file import FileTapeStore
+from bot.testing.host import Bounds, Host, session_host
+from bot.testing.openai_server import DIMENSIONS, embedding
+from bot.testing.scripted_model import ScriptedModel, calls, consolidates, says
+from bot.tools.registry import Tool, ToolContext, ToolOutcome
+
+MARKER = re.compile(r"zq[a-j]+qz")
+BUILDERS = ("default", "exact", "with-recall", "summary-first")
+PROBLEMS = ("general", "taxes", "garden")
+WORDS = "weather tea note draft told log"
+_PATIENCE = 20.0
+"""Seconds: a turn that looks at everything may take long on a busy machine."""
+
+BOUNDS = Bounds(window=8, view_messages=40)
+
+LOOKS: list[tuple[str, dict[str, Any]]] = [
+    ("memory_recall", {"query": WORDS, "days": 9_999}),
+    ("memory_recall", {}),
+    ("memory_show", {}),
+    *(("memory_forget", {"what": what}) for what in ("weather", "draft")),
+    ("memory_save", {"content": "- The weather is good."}),
+    ("memory_daily", {"content": "The weather is good."}),
+    ("memory_refer", {"key": "weather"}),
+    ("memory_conclude", {"type": "conclusion", "text": "Tea.", "evidence": list(range(1, 20))}),
+    *(
+        ("memory_conclude", {"type": "conclusion", "text": "The weather.", "evidence": [number]})
+        for number in range(5, 40, 7)
+    ),
+    ("skill_read", {"name": "weather"}),
+    ("tape_info", {}),
+    ("tape_anchors", {}),
+    ("tape_anchors", {"topic": WORDS}),
+    ("tape_anchors", {"topic": "problem taxes garden session phase"}),
+    ("tape_search", {"query": WORDS, "limit": 20}),
+    ("tape_search", {"query": '"the weather is"', "limit": 20}),
+    ("tape_search", {"query": "fetch", "kind": "tool_call", "limit": 20}),
+    ("tape_search", {"limit": 20}),
+    *(
+        ("tape_search", {"query": query, "kind": kind, "limit": 20})
+        for kind in ("message", "tool_call", "tool_result", "anchor", "event")
+        for query in (WORDS, "")
+    ),
+    ("tape_search", {"sender": "Ada", "days": 9_999}),
+    ("tape_search", {"sender": "assistant"}),
+]
+"""Every way in which a model can look at what was said."""
+
+DOES = {
+    "memory_clear",
+    "tape_handoff",
+    "task_run",
+    "fetch",
+    "problem_list",
+    "problem_open",
+    "problem_note",
+    "problem_close",
+}
+"""Tools that show nothing of before, that are called by themselves, or that are meant to tell other
+problems' summaries."""
+
+LOOK = "LOOK at the weather, the tea, the note and the log"
+TASK = "TASK: the weather, the tea, the note and the log"
+
+ACTIONS = [
+    "The weather is {m} today.", "The weather is {m} today.", "SAY {m} of the tea", "FETCH {m}", "HAND {m}",
+    "/hold draft {m}", "/log {m}", "EDIT {m}", "/new", "/new now", LOOK, LOOK, TASK,
+    *(f"/problem switch {one}" for one in (*PROBLEMS, *PROBLEMS[1:])), "restart",
+]  # fmt: skip
+
+
+class Argument(BaseModel):
+    """Of the tool below."""
+
+    what: str
+
+
+async def _fetched(argument: Argument, _: ToolContext) -> ToolOutcome:
+    return ToolOutcome(f"The tea told of {argument.what}")
+
+
+FETCH = Tool("fetch", "Fetch something.", Argument, _fetched)
+
+
+async def _hold(text: str, context: CommandContext) -> CommandReply:
+    bus = context.memory.bus
+    await bus.working_sets.add(context.fold.problem, "open_questions", text)
+    return CommandReply("held")
+
+
+async def _log(text: str, context: CommandContext) -> CommandReply:
+    problem, now = context.fold.problem, context.zone.now()
+    entry = EpisodeEntry("", now, problem, "", "decision", {"log": f"The log told {text}"})
+    await context.memory.bus.log_episode(entry)
+    return CommandReply("logged")
+
+
+COMMANDS = CommandRegistry(
+    [
+        *builtin_commands().listed(),
+        Command("hold", "", (), _hold),
+        Command("log", "", (), _log),
+    ]
+)
+
+
+class Words(Embedder):
+    """An embedding model to which texts with words in common are near to each other."""
+
+    name = "words"
+    dimensions = DIMENSIONS
+
+    async def embed(self, texts: list[str]) -> list[Vector]:
+        found = [np.asarray(embedding(text), dtype=np.float32) for text in texts]
+        return [vector / np.linalg.norm(vector) for vector in found]
+
+    async def aclose(self) -> None:
+        pass
+
+
+@dataclass
+class World:
+    """One session, and what was said in it.
+
+    Attributes:
+        folder: Holds its tape.
+        builder: Name of what makes its contexts.
+        active: The problem that is worked on.
+        said: Markers with the problem that they were said in.
+        seen: Markers that the model was shown, by problem.
+        model: Saw what it was asked.
+    """
+
+    folder: Path
+    builder: str = "default"
+    active: str = "general"
+    said: dict[str, str] = field(default_factory=dict)
+    seen: dict[str, set[str]] = field(default_factory=lambda: {one: set() for one in PROBLEMS})
+    model: ScriptedModel = field(init=False)
+    host: Host = field(init=False)
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
+    _told: list[tuple[str, str]] = field(default_factory=list)
+    _made: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.model = ScriptedModel(_turn, consolidation=_consolidation)
+
+    async def live(self, todo: list[str]) -> None:
+        """Do one thing after the other, and look at all that was shown for each."""
+        left = list(todo)
+        while left:
+            async with session_host(
+                self.folder,
+                self.model,
+                bounds=BOUNDS,
+                tools=[FETCH],
+                commands=COMMANDS,
+                builder=context_builder(self.builder),
+                vectors=self._vectors,
+            ) as self.host:
+                while left and (action := left.pop(0)) != "restart":
+                    await self.step(action)
+
+    def _vectors(self, store: FileTapeStore) -> VectorIndex:
+        return VectorIndex(self.folder / "vectors", store, Words())
+
+    async def _switched(self, wanted: str) -> None:
+        """See that a problem is worked on, made now if it was not there."""
+        if wanted not in (*self._made, "general"):
+            self._made.append(wanted)
+            number = f"n{next(self._numbers)}"
+            made = await self.host.channel.send(f"/problem new {wanted}", message_id=number)
+            await self.host.channel.answer_to(made, within=_PATIENCE)
+        switched = [e for e in await self.host.tape() if switched_to(e) is not None]
+        assert [one.data["name"] for one in switched[-1:]] in ([wanted], [])
+        self.active = wanted
+
+    async def step(self, action: str) -> str:
+        """Let the person do something; return what they were answered."""
+        asked, number = len(self.model.requests), f"n{next(self._numbers)}"
+        text, problem = action, self.active
+        edits = None
+        if "{m}" in action:
+            marker = f"zq{''.join('abcdefghij'[int(sign)] for sign in str(len(self.said)))}qz"
+            text = action.replace("{m}", marker)
+            if action.startswith("EDIT"):
+                edits, problem = self._told[-1] if self._told else (None, problem)
+                text = f"The weather is {marker} after all."
+            elif not text.startswith("/"):
+                self._told.append((number, problem))
+            self.said[marker] = problem
+        inbound = await self.host.channel.send(text, message_id=number, edits=edits)
+        if edits is not None:
+            # It is answered, or not; whatever is said next is.
+            return await self.step("Hello.")
+        told = await self.host.channel.answer_to(inbound, within=_PATIENCE)
+        if text.startswith("/problem"):
+            await self._switched(text.split()[-1])
+        for request in self.model.requests[asked:]:
+            if request.purpose == "turn":
+                self.check(str(request.messages), text)
+        return told
+
+    def check(self, shown: str, what: str) -> None:
+        """Refuse what may not be shown in the problem that is worked on."""
+        markers = set(MARKER.findall(shown))
+        self.seen[self.active] |= markers
+        for marker in markers:
+            assert self.said[marker] == self.active, (
+                f"at {what!r} in {self.active} the model is shown {marker} of {self.said[marker]}: "
+                + shown[max(0, shown.index(marker) - 400) : shown.index(marker) + 100]
+            )
+
+
+def _turn(request: ModelRequest) -> ModelReply:
+    system, last = str(request.messages[0]["content"]), request.messages[-1]
+    if last["role"] != "user":
+        return says("ok")
+    told = str(last["content"])
+    asked = re.findall(r"(?:LOOK|TASK|SAY|FETCH|HAND)(?: zq[a-j]+qz)?", told)
+    wanted = asked[0] if asked else ""
+    marker = wanted.partition(" ")[2]
+    if "working alone on one sub-task" in system:
+        return calls(*(one for one in LOOKS if one[0] in _names(request)))
+    if wanted.startswith("LOOK"):
+        return calls(*LOOKS)
+    if wanted.startswith("TASK"):
+        return calls(("task_run", {"instructions": f"Find out about {WORDS}."}))
+    if wanted.startswith("FETCH"):
+        return calls(("fetch", {"what": marker}))
+    if wanted.startswith("HAND"):
+        summary = {"summary": f"The note is {marker}.", "next_steps": [f"Note {marker}"]}
+        return calls(("tape_handoff", {"name": "phase/note", **summary}))
+    return says(f"The tea told of {marker}" if marker else "ok")
+
+
+def _names(request: ModelRequest) -> set[str]:
+    return {spec.name for spec in request.tools}
+
+
+def _consolidation(request: ModelRequest) -> ModelReply:
+    markers = sorted(set(MARKER.findall(str(request.messages))))
+    return consolidates(f"[2026-02-10 10:00] The weather and the tea were {' '.join(markers)}.")
+
+
+_QUIETLY: dict[str, Any] = {
+    "deadline": None,
+    # A life takes a second: to look for the shortest one that fails would take minutes.
+    "phases": (Phase.explicit, Phase.reuse, Phase.generate),
+    "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],
+}
+actions = st.sampled_from(ACTIONS)
+SWEEP = [action for one in PROBLEMS for action in (f"/problem switch {one}", LOOK)]
+
+
+def _check(todo: list[str], builder: str) -> None:
+    with TemporaryDirectory() as folder:
+        anyio.run(World(Path(folder), builder).live, [*todo, "restart", *SWEEP, TASK])
+
+
+@settings(max_examples=3, **_QUIETLY)
+@given(st.lists(actions, min_size=6, max_size=14), st.sampled_from(BUILDERS))
+def test_nothing_of_a_problem_is_shown_in_another(todo, builder):
+    _check(todo, builder)
+
+
+@pytest.mark.slow
+@settings(max_examples=10, **_QUIETLY)
+@given(st.lists(actions, min_size=12, max_size=40), st.sampled_from(BUILDERS))
+def test_nothing_of_a_problem_is_shown_in_another_in_long_lives(todo, builder):
+    _check(todo, builder)
+
+
+WAYS = [
+    "The weather is {m} today.",
+    "SAY {m} of the tea",
+    "FETCH {m}",
+    "/hold draft {m}",
+    "HAND {m}",
+]
+
+
+@pytest.mark.parametrize("builder", BUILDERS)
+async def test_what_is_not_shown_elsewhere_is_there_in_its_own_problem(tmp_path, builder):
+    """The world above is no empty one: what may be shown, is."""
+    world = World(tmp_path, builder)
+    todo = [
+        *WAYS,
+        "/problem switch taxes",
+        *WAYS,
+        "/new",
+        *WAYS,
+        "/new now",
+        *WAYS,
+        "/problem switch garden",
+        "Hello.",
+    ]
+    todo += [
+        LOOK,
+        TASK,
+        "/new",
+        LOOK,
+        "/problem switch taxes",
+        LOOK,
+        TASK,
+        "/problem switch general",
+        LOOK,
+        TASK,
+    ]
+    await world.live(todo)
+    assert world.seen["garden"] == set()
+    for one in ("taxes", "general"):
+        assert world.seen[one] == {marker for marker, place in world.said.items() if place == one}
+
+
+async def test_the_person_sees_everything_and_which_problem_it_is_of(tmp_path):
+    world = World(tmp_path)
+    todo = [
+        "/problem switch taxes",
+        "The weather is {m} today.",
+        "/new",
+        "/problem switch garden",
+        "The weather is {m} here.",
+    ]
+    await world.live(todo)
+    first, second = world.said
+    async with session_host(tmp_path, world.model, commands=COMMANDS) as world.host:
+        for command in ("/memory search weather", "/tape search weather"):
+            told = await world.step(command)
+            [own] = [line for line in told.splitlines() if second in line]
+            others = [line for line in told.splitlines() if first in line]
+            assert others
+            assert all("(problem `taxes`)" in line for line in others)
+            assert "(problem" not in own
+        told = await world.step("/memory history")
+        assert f"{first}. (problem `taxes`)" in told
+        await world.step("/problem switch taxes")
+        told = await world.step("/memory history")
+        assert f"{first}." in told
+        assert "(problem" not in told
+
+
+async def test_every_tool_that_a_model_has_is_looked_through(tmp_path):
+    world = World(tmp_path)
+    await world.live(["Hello."])
+    missing = _names(world.model.asked()[-1]) - {name for name, _ in LOOKS} - DOES
+    assert not missing, "add calls of these that could reach across problems"
