@@ -24,6 +24,7 @@ from bot.bus import Address, Answer
 from bot.bus.local import LocalBus
 from bot.clock import Clock, SystemClock
 from bot.commands.builtin import builtin_commands
+from bot.commands.link import link_commands
 from bot.commands.pair import pair_command
 from bot.consolidation.policy import Policy
 from bot.embeddings.base import Embedder
@@ -39,12 +40,14 @@ from bot.llm.transcription import Transcriber
 from bot.media.blobs import BlobStore
 from bot.media.desk import MediaDesk
 from bot.media.reading import MAX_CHARACTERS
+from bot.memory.gate.policy import Thresholds, WriteGate
 from bot.memory.scopes import Scopes
 from bot.sessions.services import SessionServices
 from bot.sessions.supervisor import Supervisor
 from bot.settings import Settings
 from bot.tape.store import TapeStore
 from bot.tools.memory import MEMORY_TOOLS
+from bot.tools.problem import PROBLEM_TOOLS
 from bot.tools.registry import Tool, ToolRegistry
 from bot.tools.skills import skill_tool
 from bot.tools.tape import TAPE_TOOLS
@@ -246,6 +249,7 @@ def _services(
     tools: list[Tool[Any]] = [
         *MEMORY_TOOLS,
         *TAPE_TOOLS,
+        *PROBLEM_TOOLS,
         skill_tool(workspace.skill),
         *subtask_tools(agent),
     ]
@@ -255,9 +259,9 @@ def _services(
         bus=bus,
         store=store,
         agent=replace(agent, tools=ToolRegistry(tools)),
-        scopes=Scopes(store, clock),
+        scopes=Scopes(store, clock, gate=_gate(settings)),
         traces=Traces(settings.home, bus, blobs).erase,
-        commands=builtin_commands([pair_command(door)]),
+        commands=builtin_commands([pair_command(door), *link_commands(bus.send)]),
         policy=Policy(
             window=messages,
             tokens=(settings.memory_tokens or window // 2) // builder.share,
@@ -272,4 +276,18 @@ def _services(
         archive_timeout=settings.archive_timeout,
         idle_seconds=settings.idle_seconds,
         group_context=settings.group_context,
+        working_set_hours=settings.working_set_hours,
+    )
+
+
+def _gate(settings: Settings) -> WriteGate:
+    return WriteGate(
+        Thresholds(
+            severe=settings.gate_severe,
+            moderate=settings.gate_moderate,
+            minimal=settings.gate_minimal,
+            grounded=settings.gate_grounded,
+            aligned=settings.gate_aligned,
+            pending_hours=settings.gate_pending_hours,
+        )
     )

@@ -1,6 +1,7 @@
 """Which scopes there are, and which of them a session reads.
 
-Rule 1: what is learned in a private chat belongs to the person, and is read in their private chats alone.
+Rule 1: what is learned in a private chat belongs to the person, and is read in their private chats alone; where
+    they joined identities on several channels (``memory.people``), in those of all of them.
 Rule 2: what is learned in a group belongs to the group's own session.
 Rule 3: a chat in which somebody else turns up is a group from then on.
 Rule 4: everybody reads the workspace; only an owner puts something there.
@@ -14,9 +15,13 @@ from weakref import WeakValueDictionary
 from bot.bus import Inbound
 from bot.clock import Clock
 from bot.memory.facts.fold import FactFold
+from bot.memory.facts.proposals import Outcome
 from bot.memory.fold import SCOPE
 from bot.memory.forgetting.doors import Doors
-from bot.memory.scope import ScopeMemory
+from bot.memory.gate.policy import WriteGate
+from bot.memory.linking import Linking
+from bot.memory.people import PEOPLE, Move
+from bot.memory.scope import Kind, ScopeMemory
 from bot.tape.entries import TapeEntry, event
 from bot.tape.service import TapeService
 from bot.tape.store import TapeStore
@@ -31,8 +36,8 @@ def person_scope(channel: str, sender: str) -> str:
 
 
 def is_scope(tape: str) -> bool:
-    """Say whether a tape holds the facts of a person or of the workspace, and no conversation."""
-    return tape == WORKSPACE or tape.startswith(PERSON)
+    """Say whether a tape holds what is known of a person or in the workspace, and no conversation."""
+    return tape in (WORKSPACE, PEOPLE) or tape.startswith(PERSON)
 
 
 def scope_entry(home: str) -> TapeEntry:
@@ -40,15 +45,15 @@ def scope_entry(home: str) -> TapeEntry:
     return event(SCOPE, {"home": home})
 
 
-def new_home(inbound: Inbound, home: str) -> str | None:
+def new_home(inbound: Inbound, home: str, person: str) -> str | None:
     """Return the scope that a session belongs to from a message on; None where it stays.
 
     Args:
         inbound: The message.
         home: The scope that it belongs to; empty where that is not settled.
+        person: The scope of who wrote it.
     """
-    theirs = person_scope(inbound.address.channel, inbound.sender.id)
-    wanted = theirs if inbound.private else inbound.session
+    wanted = person if inbound.private else inbound.session
     if not home:
         return wanted
     return inbound.session if home not in (wanted, inbound.session) else None
@@ -75,6 +80,10 @@ class Live(Protocol):
         """Read the tape anew."""
         ...
 
+    async def follow(self) -> None:
+        """Go to where the person's memory is by now: they joined another identity, or left."""
+        ...
+
 
 class Scopes:
     """The scopes of a program; each is open once.
@@ -82,20 +91,24 @@ class Scopes:
     Args:
         store: Where tapes live.
         clock: Dates decisions.
+        gate: Decides what is believed, in every scope.
 
     Attributes:
+        linking: Who is who.
         live: Sessions that have a worker, by tape.
         doors: Through which sessions are opened, and closed while their tapes are erased.
     """
 
-    def __init__(self, store: TapeStore, clock: Clock) -> None:
+    def __init__(self, store: TapeStore, clock: Clock, *, gate: WriteGate | None = None) -> None:
         self._store = store
         self._clock = clock
+        self._gate = gate or WriteGate()
         self.live: dict[str, Live] = {}
         self.doors = Doors()
         # Sessions hold what they use; what nobody holds is read anew when it is asked for.
         self._people: WeakValueDictionary[str, ScopeMemory] = WeakValueDictionary()
-        self._workspace = ScopeMemory(TapeService(store, WORKSPACE), "workspace", clock)
+        self.linking = Linking(store, clock, self.of)
+        self._workspace = self._scope(WORKSPACE, "workspace")
 
     def workspace(self) -> ScopeMemory:
         """Return what everybody reads."""
@@ -110,16 +123,56 @@ class Scopes:
             home: The scope's tape; empty for the session's own.
         """
         if not home or home == session.name:
-            return ScopeMemory(session, "session", self._clock, facts)
+            return ScopeMemory(session, "session", self._clock, facts, gate=self._gate)
         return self.person(home)
+
+    def of(self, identity: str) -> ScopeMemory:
+        """Return an identity's own scope, whether or not it is joined to others."""
+        return self.person(f"{PERSON}{identity}")
+
+    def person_of(self, channel: str, sender: str) -> str:
+        """Return the tape of the person that an identity is of: one for all that were joined."""
+        return f"{PERSON}{self.linking.people.root(f'{channel}:{sender}')}"
+
+    def identities(self, home: str) -> tuple[str, ...]:
+        """Return the identities whose scope a tape is now; none where it is no person's, or was left."""
+        identity = home.removeprefix(PERSON)
+        members = self.linking.people.members(identity)
+        return members if home.startswith(PERSON) and members[0] == identity else ()
+
+    def opened(self) -> list[ScopeMemory]:
+        """Return the scopes that have a tape of their own, as far as somebody uses them."""
+        return [self._workspace, *self._people.values()]
+
+    async def carry_out(self, move: Move) -> Outcome:
+        """Let live sessions and facts follow when identities were joined, or parted.
+
+        Returns:
+            What became of the facts in the scope that they came to.
+
+        Raises:
+            TapeWriteError: The storage refused; doing it again goes on from there.
+        """
+        # First those that may still learn something: it must not reach the scope that they left.
+        await self._follow()
+        outcome = await self.linking.carry_out(move)
+        await self._follow()
+        return outcome
+
+    async def _follow(self) -> None:
+        for one in list(self.live.values()):
+            await one.follow()
 
     def person(self, name: str) -> ScopeMemory:
         """Return a person's scope by the name of its tape."""
         found = self._people.get(name)
         if found is None:
-            found = ScopeMemory(TapeService(self._store, name), "person", self._clock)
+            found = self._scope(name, "person")
             self._people[name] = found
         return found
+
+    def _scope(self, name: str, kind: Kind) -> ScopeMemory:
+        return ScopeMemory(TapeService(self._store, name), kind, self._clock, gate=self._gate)
 
     def statistics(self) -> dict[str, Any]:
         """Return a snapshot."""

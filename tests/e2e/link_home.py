@@ -1,0 +1,139 @@
+"""A home with two channels on which one person writes, and others do."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bot.bus import Answer, Inbound, Sender
+from bot.commands.builtin import builtin_commands
+from bot.commands.link import link_commands
+from bot.llm.base import ModelReply, ModelRequest
+from bot.memory.facts.fold import FactFold, folded
+from bot.memory.people import People
+from bot.testing.fake_channel import FakeChannel
+from bot.testing.host import Bounds, Host, session_host
+from bot.testing.manual_clock import ManualClock
+from bot.testing.scripted_model import ScriptedModel, calls, consolidates, learns, says
+
+_IDS = itertools.count()
+_CODE = re.compile(r"`/link ([A-Z0-9-]+)`")
+_LEARNS = re.compile(r"^#(\d+) .*?(I (?:like|own) (\w+) a lot\.)", re.MULTILINE)
+
+
+@dataclass
+class Home:
+    """What a test sees of a running program."""
+
+    host: Host
+    model: ScriptedModel
+    clock: ManualClock
+    channels: dict[str, FakeChannel]
+
+    async def send(self, where: str, text: str, *, name: str = "", **more: object) -> Inbound:
+        """Say something at ``channel:chat``; a private chat is of the person whose id it has."""
+        channel, _, chat = where.partition(":")
+        sender = Sender(chat, name or f"N{chat}")
+        # A platform never gives an id twice, whoever runs.
+        told = {"chat": chat, "sender": sender, "role": "member", "message_id": f"n{next(_IDS)}"}
+        inbound: Inbound = await self.channels[channel].send(text, **{**told, **more})
+        return inbound
+
+    async def ask(self, where: str, text: str, **more: object) -> str:
+        """Say something; return what is answered."""
+        channel = self.channels[where.partition(":")[0]]
+        return await channel.answer_to(await self.send(where, text, **more))
+
+    async def code(self, where: str) -> str:
+        """Return a fresh code."""
+        told = _CODE.search(await self.ask(where, "/link"))
+        assert told is not None
+        return told[1]
+
+    async def join(self, offerer: str, claimer: str) -> str:
+        """Join two; return what the one who offered is told at the end."""
+        await self.ask(claimer, f"/link {await self.code(offerer)} yes")
+        return await self.ask(offerer, "/link confirm")
+
+    async def part(self, where: str) -> str:
+        return await self.ask(where, "/unlink yes")
+
+    def told(self, where: str) -> list[Answer]:
+        """Return what was shown in a chat."""
+        channel, _, chat = where.partition(":")
+        return [one for one in self.channels[channel].answers if one.address.chat_id == chat]
+
+    async def until_told(self, where: str, words: str) -> Answer:
+        """Return the first answer in a chat that has these words, waiting for it."""
+        channel = self.channels[where.partition(":")[0]]
+        await channel.until(lambda: any(words in one.text for one in self.told(where)))
+        return next(one for one in self.told(where) if words in one.text)
+
+    async def prompt(self, where: str, text: str = "What do you know?", **more: object) -> str:
+        """Return all that the model is asked for a message."""
+        before = len(self.model.requests)
+        await self.ask(where, text, **more)
+        asked = [one for one in self.model.requests[before:] if one.purpose == "turn"]
+        return "\n".join(str(one.messages) for one in asked)
+
+    async def scope(self, identity: str) -> FactFold:
+        return folded(await self.host.tape(f"person:{identity}"))
+
+    async def facts(self, identity: str) -> set[str]:
+        """Return what is believed in an identity's own scope."""
+        return {one.text for one in (await self.scope(identity)).active()}
+
+    async def people(self) -> People:
+        """Return who is who, read from the tape."""
+        found = People()
+        for entry in await self.host.tape("workspace:people"):
+            found.apply(entry)
+        return found
+
+
+def turn(request: ModelRequest) -> ModelReply:
+    """Look everything up where a message asks for it."""
+    last = request.messages[-1]
+    if last["role"] == "user" and "LOOK" in str(last["content"]):
+        return calls(
+            ("memory_show", {}),
+            ("memory_recall", {"query": "like own", "days": 999}),
+            ("memory_recall", {}),
+            ("tape_search", {"query": "like own"}),
+        )
+    return says("ok")
+
+
+def consolidation(request: ModelRequest) -> ModelReply:
+    """Learn what somebody likes a lot."""
+    told = _LEARNS.findall(str(request.messages[-1]["content"]))
+    operations = [learns(f"The user likes {what}.", quote, int(n)) for n, quote, what in told]
+    return consolidates("[2026-02-10 10:00] They talked.", *operations)
+
+
+@asynccontextmanager
+async def home(
+    folder: Path,
+    *,
+    clock: ManualClock | None = None,
+    bounds: Bounds | None = None,
+    model: ScriptedModel | None = None,
+) -> AsyncIterator[Home]:
+    """Run the program with the channels ``fake``, ``other`` and ``third``."""
+    clock = clock or ManualClock()
+    model = model or ScriptedModel(turn, consolidation=consolidation)
+    hosts: list[Host] = []
+
+    async def send(answer: Answer) -> None:
+        await hosts[0].bus.send(answer)
+
+    commands = builtin_commands(link_commands(send))
+    made = session_host(folder, model, clock=clock, commands=commands, bounds=bounds)
+    async with made as host:
+        hosts.append(host)
+        more = {name: host.add_channel(name) for name in ("other", "third")}
+        yield Home(host, model, clock, {"fake": host.channel, **more})

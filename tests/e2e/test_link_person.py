@@ -1,0 +1,401 @@
+"""One person on several channels: joined by a code that both sides confirm, parted again, and kept apart."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+from link_home import consolidation, home, turn
+
+from bot.bus import Sender
+from bot.memory.people import MOST_MISSES, PEOPLE
+from bot.memory.scopes import Scopes
+from bot.testing.host import Bounds
+from bot.testing.scripted_model import Held, ScriptedModel, calls, consolidates, learns, says
+
+ADA, ELSE = "fake:7", "other:9"
+"""Ada's private chat on one channel, and on another."""
+
+
+# Joining.
+
+
+async def test_what_is_told_on_one_channel_is_known_on_the_other_and_never_in_a_group(tmp_path):
+    async with home(tmp_path) as here:
+        await here.ask(ADA, "Remember that I like zebras")
+        await here.ask(ELSE, "Remember that I like yaks")
+        assert "zebras" not in await here.prompt(ELSE)
+        told = await here.join(ADA, ELSE)
+        assert "Joined with `N9` on other" in told
+        assert "Joined with `N7` on fake" in (await here.until_told(ELSE, "Joined")).text
+        for where in (ADA, ELSE):
+            assert {"zebras", "yaks"} <= _animals(await here.prompt(where))
+            assert {"zebras", "yaks"} <= _animals(await here.ask(where, "/memory"))
+        group = {"sender": Sender("9", "Ada"), "private": False}
+        assert _animals(await here.prompt("other:g", **group)) == set()
+        assert _animals(await here.prompt("fake:g", "LOOK", **group)) == set()
+        # The same id on another channel is somebody else.
+        assert _animals(await here.prompt("third:7")) == set()
+        assert _animals(await here.prompt("third:9")) == set()
+        await here.ask(ELSE, "Remember that I like xerus")
+        assert "xerus" in _animals(await here.prompt(ADA))
+
+
+async def test_facts_keep_their_evidence_and_are_explained_on_the_other_channel(tmp_path):
+    async with home(tmp_path) as here:
+        await here.ask(ELSE, "Remember that I like yaks")
+        await here.join(ADA, ELSE)
+        [fact] = (await here.scope("fake:7")).active()
+        assert [(one.tape, one.sender) for one in fact.evidence] == [("other:9", "9")]
+        told = await here.ask(ADA, f"/memory why {fact.id}")
+        assert f"#{fact.evidence[0].entry} of `other:9`" in told
+        # What was there before is there as it was.
+        assert await here.facts("other:9") == {"I like yaks"}
+
+
+async def test_where_both_speak_of_the_same_the_newer_counts_and_the_older_stays_on_record(
+    tmp_path,
+):
+    async with home(tmp_path) as here:
+        await here.ask(ELSE, "/memory add I live in Oslo")
+        await here.ask(ELSE, "/memory add My name is Ada")
+        here.clock.advance(60)
+        await here.ask(ADA, "/memory add I live in Bergen")
+        told = await here.join(ADA, ELSE)
+        assert "“I live in Oslo” (fact 1 is newer)" in told
+        assert "I live in Oslo" not in await here.facts("fake:7")
+        assert await here.facts("fake:7") == {"I live in Bergen", "My name is Ada"}
+
+
+async def test_a_chat_that_was_not_used_since_knows_it_once_it_is(tmp_path):
+    async with home(tmp_path) as here:
+        await here.ask(ADA, "Remember that I like zebras")
+        await here.ask(ELSE, "hello", topic="t")
+        await here.join(ADA, ELSE)
+    async with home(tmp_path) as here:
+        assert "zebras" in await here.prompt(ELSE, topic="t")
+        assert "zebras" in await here.prompt(ELSE, topic="n")
+
+
+async def test_a_third_channel_joins_two(tmp_path):
+    async with home(tmp_path) as here:
+        for where, animal in ((ADA, "zebras"), (ELSE, "yaks"), ("third:5", "xerus")):
+            await here.ask(where, f"Remember that I like {animal}")
+        await here.join(ADA, ELSE)
+        await here.join("third:5", ELSE)
+        for where in (ADA, ELSE, "third:5"):
+            assert _animals(await here.prompt(where)) == {"zebras", "yaks", "xerus"}
+        await here.part(ADA)
+        assert _animals(await here.prompt(ADA)) == {"zebras"}
+        for where in (ELSE, "third:5"):
+            assert _animals(await here.prompt(where, "LOOK")) == {"yaks", "xerus"}
+
+
+async def test_learning_stays_paused_where_one_of_them_had_paused_it(tmp_path):
+    async with home(tmp_path) as here:
+        await here.ask(ELSE, "/memory pause")
+        await here.join(ADA, ELSE)
+        await here.ask(ADA, "Remember that I like zebras")
+        assert await here.facts("fake:7") == set()
+
+
+async def test_what_another_process_left_half_done_is_finished_by_whoever_speaks_next(tmp_path):
+    async with home(tmp_path) as here:
+        await here.ask(ADA, "Remember that I like zebras")
+        await here.ask(ELSE, "Remember that I like yaks")
+        other = Scopes(here.host.store, here.clock).linking
+        await here.ask(ELSE, f"/link {await here.code(ADA)} yes")
+        await other.confirm(ADA, None, "elsewhere")
+        for where in (ADA, ELSE):
+            assert _animals(await here.prompt(where)) == {"zebras", "yaks"}
+        await other.leave(ADA, "elsewhere, too")
+        await here.ask(ELSE, "Remember that I own a numbat")
+        assert await here.facts("fake:7") == {"I like zebras"}
+        assert _animals(await here.prompt(ELSE, "LOOK")) == {"yaks", "numbat"}
+        assert _animals(await here.prompt(ADA, "LOOK")) == {"zebras"}
+        assert (await here.people()).unfinished == set()
+
+
+# Who may.
+
+
+async def test_nobody_is_joined_before_both_have_said_so(tmp_path):
+    async with home(tmp_path) as here:
+        await here.ask(ADA, "Remember that I like zebras")
+        code = await here.code(ADA)
+        told = await here.ask("other:666", f"/link {code} yes", name="Mallory")
+        assert "with that of `N7` on fake" in told
+        assert "zebras" not in await here.prompt("other:666", "LOOK")
+        # Neither whom it was not shown to can confirm it, nor somebody in their group.
+        for where, more in (("other:666", {}), ("third:7", {}), ("fake:g", {"private": False})):
+            for command in ("/link confirm", "/link confirm 3"):
+                assert "Joined" not in await here.ask(where, command, **more)
+        question = await here.until_told(ADA, "gave me the code")
+        assert "`Mallory` on other" in question.text
+        confirm, refuse = (one.command for one in question.buttons)
+        assert "Refused" in await here.ask(ADA, refuse)
+        assert "refused" in (await here.until_told("other:666", "refused")).text
+        assert "Nothing waits" in await here.ask(ADA, confirm)
+        assert (await here.people()).moves == {}
+
+
+async def test_a_button_pressed_late_confirms_nobody_else(tmp_path):
+    async with home(tmp_path) as here:
+        await here.ask(ELSE, f"/link {await here.code(ADA)} yes")
+        confirm = (await here.until_told(ADA, "gave me the code")).buttons[0].command
+        await here.ask(ADA, "/link refuse")
+        await here.ask("other:666", f"/link {await here.code(ADA)} yes")
+        assert "Nothing waits" in await here.ask(ADA, confirm)
+        assert (await here.people()).moves == {}
+
+
+async def test_a_code_is_good_once_for_ten_minutes_and_only_the_newest(tmp_path):
+    async with home(tmp_path) as here:
+        older, newer = await here.code(ADA), await here.code(ADA)
+        assert "No chat waits" in await here.ask(ELSE, f"/link {older} yes")
+        assert "very chat" in await here.ask(ADA, f"/link {newer} yes")
+        assert "Now confirm" in await here.ask(ELSE, f"/link {newer.lower()} yes")
+        assert "No chat waits" in await here.ask("third:5", f"/link {newer} yes")
+        # A claim that waits too long is void, and so is a code.
+        here.clock.advance(601)
+        assert "Nothing waits" in await here.ask(ADA, "/link confirm")
+        code = await here.code(ADA)
+        here.clock.advance(601)
+        assert "No chat waits" in await here.ask(ELSE, f"/link {code} yes")
+        assert (await here.people()).moves == {}
+
+
+async def test_guessing_is_bounded_also_over_a_restart_and_keeps_nobody_else_out(tmp_path):
+    async with home(tmp_path) as here:
+        code = await here.code(ADA)
+        for number in range(MOST_MISSES):
+            assert "No chat waits" in await here.ask("other:666", f"/link ABCD-234{number + 2} yes")
+    async with home(tmp_path) as here:
+        assert "an hour" in await here.ask("other:666", f"/link {code} yes")
+        assert len(await here.host.tape(PEOPLE)) == MOST_MISSES + 2
+        assert "Now confirm" in await here.ask(ELSE, f"/link {code} yes")
+
+
+async def test_a_code_is_on_the_tape_of_who_is_who_in_no_readable_form(tmp_path):
+    async with home(tmp_path) as here:
+        code = await here.code(ADA)
+        await here.ask(ELSE, f"/link {code} yes")
+        kept = str([one.payload for one in await here.host.tape(PEOPLE)])
+        assert code not in kept
+        assert code.replace("-", "") not in kept
+
+
+@pytest.mark.parametrize(
+    "command", ["/link", "/link ABCD-2345", "/link confirm", "/unlink", "/unlink yes"]
+)
+async def test_in_a_group_nothing_is_joined_or_parted(tmp_path, command):
+    async with home(tmp_path) as here:
+        group = {"sender": Sender("7", "Ada"), "private": False, "role": "owner"}
+        assert "private chat" in await here.ask("fake:g", command, **group)
+        assert await here.host.tape(PEOPLE) == []
+
+
+async def test_two_of_one_channel_and_those_who_are_joined_already_are_not_joined(tmp_path):
+    async with home(tmp_path) as here:
+        assert "same channel" in await here.ask("fake:8", f"/link {await here.code(ADA)} yes")
+        await here.join(ADA, ELSE)
+        assert "Joined with `N9` on other" in await here.ask(ADA, "/link")
+        assert "one already" in await here.ask(ELSE, f"/link {await here.code(ADA)} yes")
+        assert "no code" in await here.ask(ELSE, "/link what?")
+        assert "no other" in await here.ask("third:5", "/unlink")
+
+
+# Parting.
+
+
+@pytest.mark.parametrize("who", [ADA, ELSE])
+async def test_parted_each_knows_what_was_its_own_and_nothing_of_the_other(tmp_path, who):
+    async with home(tmp_path) as here:
+        await here.ask(ADA, "Remember that I like zebras")
+        await here.ask(ELSE, "Remember that I like yaks")
+        await here.join(ADA, ELSE)
+        await here.ask(ADA, "Remember that I own a quokka")
+        await here.ask(ELSE, "Remember that I own a numbat")
+        await here.ask(ADA, "Remember that I like tapirs")
+        await here.ask(ELSE, "Remember that I like tapirs")
+        for where in (ADA, ELSE):
+            await here.ask(where, "/new")
+            assert {"zebras", "yaks", "quokka"} <= _animals(await here.prompt(where))
+        asked = await here.ask(who, "/unlink")
+        assert "/unlink yes" in asked
+        await here.ask(who, here.told(who)[-1].buttons[0].command)
+        other = ELSE if who == ADA else ADA
+        assert "parted" in (await here.until_told(other, "was parted")).text
+        assert _animals(await here.prompt(ADA, "LOOK")) == {"zebras", "quokka", "tapirs"}
+        assert _animals(await here.prompt(ELSE, "LOOK")) == {"yaks", "numbat", "tapirs"}
+        for where, tape in ((ADA, "fake:7"), (ELSE, "other:9")):
+            for fact in (await here.scope(tape)).active():
+                assert {one.tape for one in fact.evidence} == {where}
+        # What is learned from now on stays apart, and no undo brings the other's back.
+        await here.ask(ADA, "Remember that I like voles")
+        assert "voles" not in _animals(await here.prompt(ELSE, "LOOK"))
+        for where in (ADA, ELSE):
+            for _ in range(4):
+                await here.ask(where, "/memory undo")
+        assert _animals(await here.prompt(ADA, "LOOK")) <= {"zebras", "quokka", "tapirs", "voles"}
+        assert _animals(await here.prompt(ELSE, "LOOK")) <= {"yaks", "numbat", "tapirs"}
+        assert await here.facts("fake:7") == {
+            "I like zebras", "I own a quokka", "I like tapirs",
+        }  # fmt: skip
+
+
+async def test_what_the_others_words_had_ended_is_believed_again(tmp_path):
+    async with home(tmp_path) as here:
+        await here.ask(ADA, "/memory add I live in Oslo")
+        await here.join(ADA, ELSE)
+        here.clock.advance(60)
+        await here.ask(ELSE, "/memory add I live in Bergen")
+        assert await here.facts("fake:7") == {"I live in Bergen"}
+        await here.part(ELSE)
+        assert await here.facts("fake:7") == {"I live in Oslo"}
+        assert await here.facts("other:9") == {"I live in Bergen"}
+
+
+async def test_what_a_person_took_away_in_a_chat_of_their_own_does_not_come_back_by_parting(
+    tmp_path,
+):
+    async with home(tmp_path) as here:
+        await here.ask(ELSE, "/memory add I live in Oslo")
+        await here.ask(ELSE, "/memory add I like yaks")
+        await here.join(ADA, ELSE)
+        here.clock.advance(60)
+        await here.ask(ELSE, "/memory clear yes")
+        await here.ask(ELSE, "/memory add I like xerus")
+        await here.part(ELSE)
+        assert await here.facts("other:9") == {"I like xerus"}
+
+
+async def test_joined_parted_and_joined_again_nothing_is_lost(tmp_path):
+    async with home(tmp_path) as here:
+        await here.ask(ADA, "Remember that I like zebras")
+        await here.ask(ELSE, "Remember that I like yaks")
+        for _ in range(3):
+            await here.join(ADA, ELSE)
+            assert await here.facts("fake:7") == {"I like zebras", "I like yaks"}
+            await here.part(ELSE)
+            assert await here.facts("fake:7") == {"I like zebras"}
+            assert await here.facts("other:9") == {"I like yaks"}
+            here.clock.advance(60)
+
+
+async def test_a_consolidation_that_ends_after_parting_learns_for_its_own_side(tmp_path):
+    async with home(tmp_path) as here:
+        await here.join(ADA, ELSE)
+        await here.ask(ELSE, "I like yaks a lot.")
+        await here.part(ADA)
+        await here.ask(ELSE, "/new")
+        assert await here.facts("other:9") == {"The user likes yaks."}
+        assert await here.facts("fake:7") == set()
+
+
+async def test_a_consolidation_that_runs_while_they_are_parted_learns_nothing_for_the_other(
+    tmp_path,
+):
+    quote = "I like yaks a lot."
+    held = Held(consolidates("[2026-02-10 10:00] x", learns("The user likes yaks.", quote, 1)))
+    steps = iter([held])
+    model = ScriptedModel(
+        turn, consolidation=lambda request: next(steps, None) or consolidation(request)
+    )
+    async with home(tmp_path, model=model, bounds=Bounds(window=4)) as here:
+        await here.join(ADA, ELSE)
+        for text in (quote, "Well.", "Yes."):
+            await here.ask(ELSE, text)
+        with anyio.fail_after(5):
+            await held.entered.wait()
+        await here.part(ADA)
+        held.release.set()
+        await here.ask(ELSE, "Go on.")
+        await here.host.until_event("memory/consolidated", session=ELSE)
+        assert await here.facts("fake:7") == set()
+        assert await here.facts("other:9") == {"The user likes yaks."}
+
+
+async def test_a_turn_that_runs_while_they_are_parted_saves_for_its_own_side_and_reads_no_other(
+    tmp_path,
+):
+    held = Held(calls(("memory_show", {})))
+    steps = iter([held])
+    model = ScriptedModel(lambda request: next(steps, None) or says("ok"))
+    async with home(tmp_path, model=model) as here:
+        await here.ask(ADA, "/memory add I like zebras")
+        await here.join(ADA, ELSE)
+        await here.ask(ELSE, "/new now")
+        running = await here.send(ELSE, "What do I like?")
+        with anyio.fail_after(5):
+            await held.entered.wait()
+        assert "zebras" in str(model.requests[-1].messages)
+        await here.part(ADA)
+        await here.send(ELSE, "Remember that I like yaks")
+        held.release.set()
+        await here.channels["other"].answer_to(running)
+        await here.host.bus.drain()
+        assert "zebras" not in str(model.requests[-1].messages)
+        assert await here.facts("fake:7") == {"I like zebras"}
+        assert await here.facts("other:9") == {"I like yaks"}
+
+
+async def test_somebody_else_in_the_chat_makes_it_a_group_also_where_it_is_joined(tmp_path):
+    async with home(tmp_path) as here:
+        await here.ask(ELSE, "Remember that I like yaks")
+        await here.join(ADA, ELSE)
+        stranger = {"sender": Sender("666", "Mallory")}
+        assert _animals(await here.prompt(ELSE, "What do you know?", **stranger)) <= {"yaks"}
+        assert await here.host.events("memory.scope", ELSE)
+        assert (await here.host.events("memory.scope", ELSE))[-1].data == {"home": ELSE}
+        await here.ask(ADA, "Remember that I like zebras")
+        assert "zebras" not in await here.prompt(ELSE, "LOOK")
+
+
+# Forgetting, and taking away.
+
+
+async def test_what_is_forgotten_on_one_channel_is_forgotten_on_all(tmp_path):
+    async with home(tmp_path) as here:
+        await here.ask(ELSE, "Remember that I like zqxyak")
+        await here.ask(ELSE, "The zqxyak is ill, by the way", topic="t")
+        await here.join(ADA, ELSE)
+        await here.ask(ADA, "Is a zqxyak large?")
+        await here.ask("other:8", "I saw a zqxyak")
+        await here.ask("third:7", "I saw a zqxyak")
+        await here.ask(ADA, "/memory forget zqxyak")
+        await here.ask(ADA, here.told(ADA)[-1].buttons[0].command)
+        left = [
+            tape
+            for tape in await here.host.store.list_tapes()
+            if "zqxyak" in str(await here.host.tape(tape))
+        ]
+        # Only other people's: the same id on another channel is somebody else.
+        assert left == ["other:8", "third:7"]
+        await here.part(ELSE)
+        assert await here.facts("other:9") == set()
+        assert "zqxyak" not in await here.prompt(ELSE, "LOOK")
+
+
+async def test_an_export_of_a_joined_chat_has_the_joint_facts(tmp_path):
+    async with home(tmp_path) as here:
+        await here.ask(ADA, "Remember that I like zebras")
+        await here.ask(ELSE, "Remember that I like yaks")
+        await here.join(ADA, ELSE)
+        for where in (ADA, ELSE):
+            assert "2 facts" in await here.ask(where, "/memory export", role="owner")
+
+
+def _animals(text: str) -> set[str]:
+    known = ("zebras", "yaks", "xerus", "quokka", "numbat", "tapirs", "voles")
+    return {one for one in known if one in text}
+
+
+async def test_a_code_that_somebody_was_talked_into_joins_nothing_before_it_was_told_what_it_does(
+    tmp_path,
+):
+    async with home(tmp_path) as here:
+        code = await here.code(ADA)
+        told = await here.ask(ELSE, f"/link {code}")
+        assert "will know all that I know of you" in told
+        assert "Nothing waits" in await here.ask(ADA, "/link confirm")
+        assert "Now confirm" in await here.ask(ELSE, f"/link {code} yes")
