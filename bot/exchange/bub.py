@@ -27,6 +27,7 @@ from bot.exchange.shapes import (
     session_of,
     text_and_files,
 )
+from bot.memory.spoken import PROBLEM
 from bot.tape.entries import NOT_BOUNDARY, SESSION_START, TapeEntry, anchor, event, message, system
 
 BOT = "bub"
@@ -176,7 +177,8 @@ def _entries(
         name, state = str(payload.get("name") or "anchor"), payload.get("state")
         kept = state if isinstance(state, dict) else {}
         kept = {key: value for key, value in kept.items() if key not in _OUR_STATE}
-        return [anchor(f"bub/{name}" if name in NOT_BOUNDARY else name, kept, ts=moment)]
+        ours = name in NOT_BOUNDARY or name.startswith(PROBLEM)
+        return [anchor(f"bub/{name}" if ours else name, kept, ts=moment)]
     if kind == "tool_call":
         calls = payload.get("calls")
         known = calls if isinstance(calls, list) else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from bot.clock import iso
@@ -39,7 +40,14 @@ def fitted(
         body, more = _split(note, MAX_NOTE) if day >= oldest else ("", note)
         kept += [DailyNote(day, body)] if body else []
         rest += _pieces(f"Notes of {day}", more, min(f"{day}T12:00:00.000+00:00", iso(now)))
-    return MemorySnapshot(current.version + 1, long_term, tuple(kept), current.shared), rest
+    made = replace(
+        current,
+        version=current.version + 1,
+        long_term=long_term,
+        dailies=tuple(kept),
+        cleared=False,
+    )
+    return made, rest
 
 
 def _split(text: str, room: int) -> tuple[str, str]:

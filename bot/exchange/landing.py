@@ -31,8 +31,16 @@ from bot.memory.facts.proposals import Batch, Proposal
 from bot.memory.longterm import under_headings
 from bot.memory.scope import Kind, ScopeMemory
 from bot.memory.scopes import person_scope, scope_entry
-from bot.memory.snapshot import DAILY, LONG_TERM, SHARED, MemorySnapshot, ZoneFold, zone_entries
-from bot.memory.window import entry_tokens
+from bot.memory.snapshot import (
+    DAILY,
+    LONG_TERM,
+    REFERENCE,
+    SHARED,
+    MemorySnapshot,
+    ZoneFold,
+    zone_entries,
+)
+from bot.memory.spoken import entry_tokens
 from bot.tape.entries import (
     MEMORY_CONSOLIDATED,
     MEMORY_OPEN,
@@ -53,7 +61,7 @@ SESSION_IMPORTED = "session/imported"
 
 _HEAD = 64  # entries; an untouched tape has fewer, and an import stands within them
 _BOOKKEEPING = frozenset(
-    {HEADER, REPAIR, SESSION_START, MEMORY_OPEN, MEMORY_SEAL, LONG_TERM, SHARED, DAILY}
+    {HEADER, REPAIR, SESSION_START, MEMORY_OPEN, MEMORY_SEAL, LONG_TERM, SHARED, REFERENCE, DAILY}
 )
 
 Status = Literal["imported", "known", "refused"]

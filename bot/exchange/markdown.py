@@ -14,9 +14,9 @@ from datetime import tzinfo
 
 from bot.memory.attachments import attachments
 from bot.memory.snapshot import HISTORY
+from bot.memory.spoken import TURN_END, is_overheard, replaces
 from bot.memory.transcript import local_time, speaker
 from bot.memory.turns import REPLY
-from bot.memory.window import TURN_END, is_overheard, replaces
 from bot.tape.entries import TapeEntry
 
 _COMMAND = "command"

@@ -22,17 +22,21 @@ import anyio.from_thread
 import anyio.to_thread
 
 from bot.errors import TapeWriteError
+from bot.exchange.bus_files import problems_md
+from bot.exchange.bus_pieces import beliefs_pieces, reference_json, references_pieces
 from bot.exchange.files import replacing
 from bot.exchange.markdown import Transcript
 from bot.exchange.memory_files import history_md
 from bot.exchange.remembering import Remembering, remembering
 from bot.files import PRIVATE_FILE, private_directory
 from bot.memory.archived import Archived
-from bot.memory.facts.fold import FACTS
+from bot.memory.bus.compartments import BUS
+from bot.memory.bus.entries import EPISODE
+from bot.memory.facts.fold import CHAIN, FACTS
 from bot.memory.fold import SCOPE
 from bot.memory.forgetting.tombstones import tombstone
-from bot.memory.snapshot import LONG_TERM, SHARED
-from bot.memory.window import LOOP_STEP
+from bot.memory.snapshot import LONG_TERM, REFERENCE, SHARED
+from bot.memory.spoken import LOOP_STEP
 from bot.tape.codec import encode
 from bot.tape.entries import TapeEntry
 from bot.tape.portions import portions
@@ -48,7 +52,11 @@ HISTORY.md          what happened, as it was summed up, oldest first
 notes/              notes of days, a file a day
 facts.json          every fact, also those that have ended or wait for a decision, with what each rests
                     on and what it took the place of
-decisions.jsonl     every change of the facts, why it was made, and on whose word; a line each
+references.md       the values that were set by key, each with its versions and what they rest on
+reference.json      the same as they are now, for programs
+beliefs.md          what was concluded of all this, how sure it is, and what it rests on
+problems.md         what is and was worked on: names, states, summaries, what is noted of each
+decisions.jsonl     every change of these, why it was made, and on whose word; a line each
 conversation.md     all that was said, to be read
 conversation.jsonl  the same with all that was done, for programs; `tapebot import jsonl` reads it
 
@@ -165,6 +173,10 @@ async def write_archive(
         ("HISTORY.md", history_pieces(store, session, timezone, counted)),
         *((_note_name(note.date), _text(f"{note.content.strip()}\n")) for note in known.notes),
         ("facts.json", _facts(known)),
+        ("references.md", references_pieces(store, known)),
+        ("reference.json", _text(reference_json(known))),
+        ("beliefs.md", beliefs_pieces(store, known, moment, timezone)),
+        ("problems.md", _text(problems_md(known.own.compartments, moment, timezone))),
         ("decisions.jsonl", _decisions(store, known)),
         ("conversation.md", _transcript(store, known, timezone)),
         ("conversation.jsonl", _conversation(store, known)),
@@ -212,13 +224,14 @@ async def _facts(known: Remembering) -> Pieces:
 async def _decisions(store: TapeStore, known: Remembering) -> Pieces:
     if not known.facts.last:
         return
-    async with aclosing(portions(store, known.home)) as parts:
+    own = known.home == known.session
+    async with aclosing(_said(store, known) if own else portions(store, known.home)) as parts:
         async for entries in parts:
             yield b"".join(encode([one]) for one in entries if _is_decision(one))
 
 
 def _is_decision(entry: TapeEntry) -> bool:
-    return entry.kind == "event" and entry.name == FACTS
+    return entry.kind == "event" and entry.name in (FACTS, BUS)
 
 
 async def _transcript(store: TapeStore, known: Remembering, timezone: tzinfo) -> Pieces:
@@ -249,7 +262,7 @@ async def _said(store: TapeStore, known: Remembering) -> AsyncGenerator[list[Tap
 
 
 def _own(entry: TapeEntry, *, foreign: bool) -> TapeEntry:
-    """Return an entry without what everybody reads, and without what is no longer believed here.
+    """Return an entry without what everybody reads or other files hold, or is not believed here any more.
 
     Args:
         entry: Of the session's tape.
@@ -258,8 +271,12 @@ def _own(entry: TapeEntry, *, foreign: bool) -> TapeEntry:
     """
     if entry.kind == "event":
         data = dict(entry.data)
-        if entry.name == SHARED or (foreign and entry.name == LONG_TERM):
+        if entry.name in (SHARED, REFERENCE) or (foreign and entry.name == LONG_TERM):
             data["content"] = ""
+        elif foreign and entry.name in CHAIN:
+            data = {key: value for key, value in data.items() if key not in ("working", "state")}
+        elif foreign and entry.name == EPISODE:
+            data["content"] = {}
         elif foreign and entry.name == LOOP_STEP:
             data.pop("extra", None)
         return replace(entry, payload={**entry.payload, "data": data})

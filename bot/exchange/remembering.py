@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 from bot.errors import TapeNotFound
 from bot.exchange.memory_files import memory_md
+from bot.memory.bus.records import time_from
 from bot.memory.facts.fold import FactFold, folded
 from bot.memory.fold import SCOPE
 from bot.memory.scope import last_facts
 from bot.memory.snapshot import DailyNote, MemorySnapshot, ZoneFold
+from bot.memory.spoken import TURN_START
 from bot.tape.portions import portions
 from bot.tape.service import TapeService
 from bot.tape.store import TapeStore
@@ -26,12 +28,14 @@ class Remembering:
         home: The tape that its facts are on.
         facts: Those facts.
         zone: Its memory zone.
+        own: What its own tape holds: facts of its own, problems, working sets.
     """
 
     session: str
     home: str
     facts: FactFold
     zone: MemorySnapshot
+    own: FactFold
 
     @property
     def notes(self) -> Sequence[DailyNote]:
@@ -57,11 +61,16 @@ async def remembering(store: TapeStore, session: str) -> Remembering:
             for entry in entries:
                 zone.apply(entry)
                 facts.apply(entry)
+                if entry.kind == "event" and entry.name == TURN_START:
+                    # A working set lives on while its problem is worked on.
+                    held = facts.compartments
+                    held.used = time_from(entry.meta.get("ts")) or held.used
                 if entry.kind == "event" and entry.name == SCOPE:
                     home = str(entry.data.get("home") or session)
+    own = facts
     if home != session:
         try:
             facts = folded(await last_facts(TapeService(store, home)))
         except TapeNotFound:
             facts = FactFold()
-    return Remembering(session, home, facts, zone.snapshot)
+    return Remembering(session, home, facts, zone.snapshot, own)

@@ -18,18 +18,10 @@ from typing import Any
 from bot.agent.context import default_context
 from bot.llm.base import ChatMessage
 from bot.memory.escaping import clean
-from bot.memory.window import (
-    MOST_OVERHEARD,
-    TURN_START,
-    WindowFold,
-    is_overheard,
-    is_queued,
-    joined_ids,
-    replaces,
-)
+from bot.memory.spoken import SPOKEN, TURN_START, is_overheard, is_queued, joined_ids, replaces
+from bot.memory.window import MOST_OVERHEARD, WindowFold
 from bot.tape.entries import SESSION_NEW, TapeEntry
 
-_SPOKEN = frozenset({"message", "tool_call", "tool_result"})
 _UNBOUND = 1 << 62
 
 
@@ -63,7 +55,7 @@ class Trajectories:
                 del self._overheard[next(iter(self._overheard))]
         elif is_queued(entry):
             self._queued[entry.id] = entry
-        elif entry.kind in _SPOKEN or joined_ids(entry):
+        elif entry.kind in SPOKEN or joined_ids(entry):
             self._seen.append(entry)
 
     def finish(self) -> Iterator[bytes]:

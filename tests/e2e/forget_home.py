@@ -11,10 +11,17 @@ from bot.app.traces import Traces
 from bot.bus import Attachment, Sender
 from bot.llm.base import ModelReply, ModelRequest
 from bot.media.blobs import BlobStore
+from bot.memory.bus.entries import episode_entry
+from bot.memory.bus.records import SynthesizedPattern
+from bot.memory.facts.fold import PAUSED, FactFold, bus_entry, folded
+from bot.tape.entries import event
+from bot.tape.stores.file import FileTapeStore
 from bot.testing.host import Bounds, Host, session_host
 from bot.testing.scripted_model import ScriptedModel, calls, says
 
 CAT, AUNT, FILE, TOWN = "zqxmiau", "wvuanna", "kryptofeld", "Øksnesby"
+SHIP = "qvørbital"
+CHAT, PERSON = "fake:1", "person:fake:7"
 BOB = Sender("8", "Bob")
 CONFIRMATION = "confirmation"
 """Id of the message that confirms."""
@@ -88,3 +95,56 @@ async def converse(host: Host, folder: Path) -> str:
     await channel.ask(f"look up {AUNT}")
     await channel.ask("It rains today.")
     return blob
+
+
+async def work(folder: Path) -> None:
+    """Work on problems, set values and believe something, so that the memory bus holds a word everywhere."""
+    async with home(folder) as host:
+        ask = host.channel.ask
+        await ask(f"remember that the {SHIP} sails on Sunday")
+        await ask(f"The {SHIP} is large.")
+        await ask(f"/reference set ferry The {SHIP} at nine")
+        await ask(f"/reference set {SHIP}-line Harbour street")
+        await ask("/reference set ferry The other one")
+        await ask("/memory share 1")
+        await ask(f"/reference set dock near the {SHIP}")
+        await ask("/reference share dock")
+        other = await host.channel.send("Hello", chat="2", sender=BOB, role="member")
+        await host.channel.answer_to(other)
+        await ask(f"/problem new Tickets of the {SHIP}")
+        await ask("Two of them, please.")
+        for note in (f"must board the {SHIP}", f"ask when does the {SHIP} sail?", "ask how long?"):
+            await ask(f"/problem note {note}")
+        await ask(f"/problem note draft letter Dear crew of the {SHIP}")
+        await ask("/problem switch general")
+        await ask("/problem")
+        await ask("/new")
+        await host.until(lambda: any((folder / "tapes").glob("*.gz")))
+        await ask("It rains today.")
+        await host.bus.drain()
+        now = host.clock.now()
+    store = FileTapeStore(folder / "tapes", sync=False)
+    heard = [one for one in await store.read(CHAT) if one.payload.get("role") == "user"]
+    said = [one.id for one in heard if str(one.payload["content"]).startswith(("Two", "The "))]
+    rests = ["1", *(f"{CHAT}#{one}" for one in said)]
+    beliefs = [
+        SynthesizedPattern("p1", "heuristic", {"text": f"{SHIP} is late."}, ["h1"], 0.8, now, now),
+        SynthesizedPattern("p2", "policy", {"text": "Leave early."}, ["p1"], 0.8, now, now),
+        SynthesizedPattern("p3", "policy", {"text": "Buy two."}, rests, 0.8, now, now),
+    ]
+    fold = folded(await store.read(PERSON))
+    records = {"patterns": [one.as_json() for one in beliefs], "key": "beliefs"}
+    gate = {"approved": True, "reason": f"as the {SHIP} was"}
+    fold.apply(await store.append(PERSON, bus_entry(fold, {**records, "decision": gate})))
+    await _state(store, PERSON, fold)
+    content = {"text": f"The {SHIP} was late.", SHIP: [3]}
+    labels = {"layer": SHIP, "tags": ["sea", SHIP]}
+    await store.append(CHAT, episode_entry("decision", content, **labels))  # type: ignore[arg-type]
+    await _state(store, CHAT, folded(await store.read(CHAT)))
+    await store.close()
+
+
+async def _state(store: FileTapeStore, tape: str, fold: FactFold) -> None:
+    """Have the whole state written, as it is every so often."""
+    state = {"paused": fold.paused, "previous": fold.last, "state": fold.state()}
+    await store.append(tape, event(PAUSED, state))

@@ -11,7 +11,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -64,28 +64,31 @@ import anyio  # noqa: E402 (after the fault)
 from forget_home import CONFIRMATION, home  # noqa: E402
 
 
-async def live(folder: Path, command: str, times: int, part: float) -> None:
+async def live(order: dict[str, Any]) -> None:
     """Open the home, confirm, and die on the way."""
-    async with home(folder) as host:
-        FAULT.arm(times, part)
-        sent = await host.channel.send(command, message_id=CONFIRMATION)
+    async with home(Path(order["folder"])) as host:
+        FAULT.arm(order["times"], order["part"])
+        sent = await host.channel.send(order["command"], message_id=CONFIRMATION)
         await host.channel.answer_to(sent, within=30)
         await host.bus.drain()
         emit(changes=FAULT.done)
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def main() -> None:
-    """Let one child after the other live and die."""
+def lives(live: Callable[[dict[str, Any]], Awaitable[None]], longest: int = _LONGEST) -> None:
+    """Let one child after the other live and die, as the orders on standard input say.
+
+    Args:
+        live: A life, given its order.
+        longest: Seconds that it may take.
+    """
     for line in sys.stdin:
         order = json.loads(line)
         child = os.fork()
         if not child:
-            signal.alarm(_LONGEST)
+            signal.alarm(longest)
             try:
-                anyio.run(
-                    live, Path(order["folder"]), order["command"], order["times"], order["part"]
-                )
+                anyio.run(live, order)
             finally:
                 sys.excepthook(*sys.exc_info())
                 os._exit(1)
@@ -94,4 +97,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    lives(live)

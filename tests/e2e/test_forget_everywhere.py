@@ -7,7 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-from forget_home import AUNT, BOB, CAT, FILE, TOWN, converse, home, turn
+from forget_home import (
+    AUNT,
+    BOB,
+    CAT,
+    CHAT,
+    FILE,
+    PERSON,
+    SHIP,
+    TOWN,
+    converse,
+    home,
+    turn,
+    work,
+)
 from forget_traces import traces
 
 from bot.media.blobs import BlobStore
@@ -78,6 +91,49 @@ async def test_what_is_forgotten_by_number_and_by_words_is_in_no_file(tmp_path: 
         assert "You said" in answers[0]
         assert "dog is called Rex" in answers[2]
         await until_clean(host, tmp_path, [CAT, AUNT, FILE, TOWN])
+
+
+async def test_what_the_memory_bus_holds_of_it_is_in_no_file_and_the_rest_is_as_it_was(
+    tmp_path: Path,
+) -> None:
+    await work(tmp_path)
+    where = {name for name, _ in traces(tmp_path, [SHIP])}
+    assert any(name.endswith(".gz!") for name in where)
+    assert any("index" in name for name in where)
+    async with home(tmp_path) as host:
+
+        async def say(text: str, number: int) -> str:
+            sent = await host.channel.send(text, message_id=f"say-{number}")
+            return await host.channel.answer_to(sent, within=20)
+
+        question = await say(f"/memory forget {SHIP}", 1)
+        assert "- 4 shared values\n- 2 beliefs\n- a problem's notes" in question
+        told = await say(host.channel.answers[-1].buttons[0].command, 2)
+        assert ", 4 shared values, 2 beliefs, a problem's notes and" in told
+        await until_clean(host, tmp_path, [SHIP])
+        mine = folded(await host.tape(PERSON)).compartments
+        assert mine.references["ferry"].value == "The other one"
+        assert [(one.id, one.text, one.status) for one in mine.patterns.values()] == [
+            ("p1", "", "retired"),
+            ("p2", "", "retired"),
+            ("p3", "Buy two.", "active"),
+        ]
+        assert len(mine.patterns["p3"].evidence_ids) == 1
+        # What runs goes on with what is left, and a reopened tape says the same.
+        assert "The other one" in await say("/reference ferry", 3)
+        listed = await say("/problem", 4)
+        assert "[erased] p1" in listed.replace("\\", "")
+        await say("/problem switch p1", 5)
+        assert "how long?" in await say("/problem show", 6)
+        chat = folded(await host.tape(CHAT)).compartments
+        await until_clean(host, tmp_path, [SHIP])
+    async with home(tmp_path) as host:
+        assert folded(await host.tape(CHAT)).compartments == chat
+        assert "how long?" in await host.channel.answer_to(
+            await host.channel.send("/problem show", message_id="later")
+        )
+        await until_clean(host, tmp_path, [SHIP])
+    assert not examine(tmp_path / "tapes", "").problems
 
 
 async def test_what_stays_keeps_its_words_and_a_second_fact_of_the_message_its_text(
@@ -240,6 +296,39 @@ async def test_in_a_group_a_member_may_erase_what_is_theirs_alone(tmp_path: Path
         await until_clean(host, tmp_path, [CAT])
 
 
+async def test_a_member_erases_no_value_of_the_groups_and_an_owner_does(tmp_path: Path) -> None:
+    async with home(tmp_path) as host:
+        group: dict[str, Any] = {"private": False, "chat": "9"}
+        bob = {**group, "sender": BOB, "role": "member"}
+        for text, who in (
+            (f"/reference set mascot {CAT}", group),
+            (f"/problem new Feed {CAT}", group),
+            (f"I met {CAT} today", bob),
+        ):
+            await host.channel.answer_to(await host.channel.send(text, **who))
+        answer = await erase(host, CAT, **bob)
+        assert answer.startswith("Forgotten: 0 facts, 1 message and")
+        held = folded(await host.tape("fake:9")).compartments
+        assert held.references["mascot"].value == CAT
+        assert held.problems["p1"].name == f"Feed {CAT}"
+        assert ", a shared value, a problem's notes and" in await erase(host, CAT, **group)
+        held = folded(await host.tape("fake:9")).compartments
+        assert held.references["mascot"].value is None
+        assert held.problems["p1"].name == "[erased] p1"
+        await until_clean(host, tmp_path, [CAT])
+
+
+async def test_by_the_number_of_a_fact_a_value_that_a_person_set_stays(tmp_path: Path) -> None:
+    async with home(tmp_path) as host:
+        await host.channel.ask(f"remember that my cat is called {CAT}")
+        await host.channel.ask(f"/reference set vet of {CAT}")
+        await host.channel.ask("/memory forget 1")
+        told = host.channel.answers[-1].text
+        assert "shared value" not in told
+        assert "1 fact" in await host.channel.ask(host.channel.answers[-1].buttons[0].command)
+        assert CAT in await host.channel.ask("/reference vet")
+
+
 async def test_the_persons_other_session_forgets_too(tmp_path: Path) -> None:
     async with home(tmp_path) as host:
         await host.channel.ask(f"remember that my cat is called {CAT}")
@@ -270,6 +359,18 @@ async def test_what_everybody_reads_goes_with_the_fact_that_was_shared(tmp_path:
         await host.channel.answer_to(other)
         assert TOWN in str(await host.tape("fake:2"))
         assert "Forgotten" in await erase(host, "1")
+        await until_clean(host, tmp_path, [TOWN])
+
+
+async def test_a_value_that_everybody_reads_goes_from_every_prompt(tmp_path: Path) -> None:
+    async with home(tmp_path) as host:
+        await host.channel.ask(f"/reference set dock near the {TOWN}")
+        await host.channel.ask("/reference share dock")
+        other: dict[str, Any] = {"chat": "2", "sender": BOB, "role": "member"}
+        await host.channel.answer_to(await host.channel.send("Hello", **other))
+        assert TOWN in str(await host.tape("fake:2"))
+        assert "2 shared values" in await erase(host, TOWN)
+        await host.channel.answer_to(await host.channel.send("Hello again", **other))
         await until_clean(host, tmp_path, [TOWN])
 
 

@@ -4,16 +4,30 @@ from __future__ import annotations
 
 import random
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from forget_home import AUNT, CAT, CONFIRMATION, FILE, TOWN, converse, home
+from forget_home import (
+    AUNT,
+    CAT,
+    CHAT,
+    CONFIRMATION,
+    FILE,
+    PERSON,
+    SHIP,
+    TOWN,
+    converse,
+    home,
+    work,
+)
 from forget_traces import traces
 from nursery import nursery
 
-from bot.memory.facts.fold import folded
+from bot.memory.facts.fold import CHAIN, FactFold, folded
 from bot.memory.forgetting.plan import FORGOTTEN
+from bot.tape.entries import TapeEntry
 from bot.tape.stores.examine import examine
 
 HOST = Path(__file__).with_name("forget_host.py")
@@ -22,9 +36,13 @@ KILLS = 25
 
 async def asked(folder: Path, what: str) -> str:
     """Say things, ask for some to be forgotten; return the command that confirms."""
+    if what == SHIP:
+        await work(folder)
     async with home(folder) as host:
-        await converse(host, folder)
-        await host.channel.ask(f"/memory forget {what}")
+        if what != SHIP:
+            await converse(host, folder)
+        asked = await host.channel.send(f"/memory forget {what}", message_id="asked")
+        await host.channel.answer_to(asked)
         command: str = host.channel.answers[-1].buttons[0].command
         await host.bus.drain()
     return command
@@ -44,7 +62,10 @@ async def finished(folder: Path, command: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("what", "words"), [("2", [TOWN]), (CAT, [CAT]), (AUNT, [AUNT, FILE])])
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [("2", [TOWN]), (CAT, [CAT]), (AUNT, [AUNT, FILE]), (SHIP, [SHIP])],
+)
 async def test_kill_9_at_any_moment_of_an_erasure_leaves_nothing_once_it_is_confirmed_again(
     tmp_path: Path, what: str, words: list[str]
 ) -> None:
@@ -75,7 +96,22 @@ async def test_kill_9_at_any_moment_of_an_erasure_leaves_nothing_once_it_is_conf
                 for one in facts.active()
                 if not any(word in one.text.casefold() for word in map(str.casefold, words))
             ]
+            for tape in (CHAT, PERSON):
+                entries = await _entries(folder, tape)
+                held = folded(entries)
+                assert held.compartments == _changes_alone(entries).compartments, (tape, at)
+                assert held.facts == _changes_alone(entries).facts, (tape, at)
             shutil.rmtree(folder)
+
+
+def _changes_alone(entries: list[TapeEntry]) -> FactFold:
+    """Return the fold of changes, without the whole states among them."""
+    fold = FactFold()
+    for entry in entries:
+        if entry.name in CHAIN:
+            data = {key: value for key, value in entry.data.items() if key != "state"}
+            fold.apply(replace(entry, payload={"name": entry.name, "data": data}))
+    return fold
 
 
 async def _entries(folder: Path, tape: str) -> list[Any]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from bot.memory.audit import books, content
+from bot.memory.audit import books, compartments, content
 from bot.memory.audit.finding import KINDS, AuditedScope, AuditedSession, Finding
 from bot.memory.audit.grounds import groundless
 
 
 def audit_scope(scope: AuditedScope, now: datetime) -> list[Finding]:
-    """Return what is wrong with the facts of a scope, kind by kind.
+    """Return what is wrong with the facts of a scope and what else it holds, kind by kind.
 
     Args:
         scope: The facts and what they rest on.
@@ -26,10 +26,18 @@ def audit_scope(scope: AuditedScope, now: datetime) -> list[Finding]:
         *books.flapping(scope),
         *books.folds(scope),
         *books.pending(scope, now),
+        *compartments.beliefs(scope),
+        *compartments.references(scope),
+        *compartments.problems(scope),
+        *compartments.links(scope),
     ]
     return sorted(found, key=lambda one: (KINDS.index(one.kind), one.facts))
 
 
 def audit_session(session: AuditedSession) -> list[Finding]:
-    """Return what is wrong with what a session shows of its memory."""
-    return [*content.noted_secrets(session), *books.zones(session)]
+    """Return what is wrong with what a session shows of its memory, and with its problems."""
+    found = [*content.noted_secrets(session), *books.zones(session)]
+    if session.own is not None:
+        rules = (books.folds, compartments.problems, compartments.links)
+        found += [finding for rule in rules for finding in rule(session.own)]
+    return found

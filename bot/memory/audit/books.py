@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from bot.memory.audit.finding import (
@@ -68,7 +69,7 @@ def folds(scope: AuditedScope) -> Iterator[Finding]:
     numbers = tuple(n for n in sorted(mine.keys() | theirs.keys()) if mine.get(n) != theirs.get(n))
     why = "the last whole state on the tape and the changes before it do not agree"
     if not numbers:
-        why += " on what was decided, paused or cleared"
+        why += " on what was decided, paused or cleared, or on what the memory bus holds"
     yield Finding("bookkeeping", scope.name, numbers, why, _look(scope))
 
 
@@ -80,6 +81,8 @@ def _comparable(fold: FactFold) -> FactFold:
         keys=fold.keys,
         paused=fold.paused,
         cleared=fold.cleared,
+        # When a problem was last worked on is told by turns.
+        compartments=replace(fold.compartments, used=None),
     )
 
 
@@ -96,7 +99,7 @@ def pending(scope: AuditedScope, now: datetime) -> Iterator[Finding]:
 
 def zones(session: AuditedSession) -> Iterator[Finding]:
     """Yield what a session's prompt shows of memory otherwise than the facts say."""
-    parts = ("long-term memory", "what everybody reads")
+    parts = ("long-term memory", "what everybody reads", "shared reference")
     for part, shown, rendered in zip(
         parts, session.zone, session.rendered or session.zone, strict=True
     ):

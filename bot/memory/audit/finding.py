@@ -28,6 +28,7 @@ Kind = Literal[
     "secrets",
     "orders",
     "loops",
+    "problems",
     "bookkeeping",
 ]
 
@@ -67,7 +68,8 @@ class AuditedScope:
         name: Its tape.
         fold: The facts as the program opens them: from the last whole state on.
         replay: All that the tape says of facts.
-        evidence: The entries that active facts cite, by tape and id, as they stand on the tapes.
+        evidence: The entries that active facts, beliefs, shared values and problems name, by tape and id, as
+            they stand on the tapes.
     """
 
     name: str
@@ -111,21 +113,29 @@ class AuditedSession:
     Attributes:
         name: Its tape.
         dailies: Its daily notes.
-        zone: The text of long-term memory, and of what everybody reads, as its zone has them.
-        rendered: The same, as the facts render; None while the zone may still lag behind them.
+        zone: The text of long-term memory, of what everybody reads, and of shared reference, as its zone
+            has them.
+        rendered: The same, as the scopes render; None while the zone may still lag behind them.
+        own: What its own tape holds, where its facts belong to another; None where they do not.
     """
 
     name: str
     dailies: Sequence[DailyNote] = ()
-    zone: tuple[str, str] = ("", "")
-    rendered: tuple[str, str] | None = None
+    zone: tuple[str, str, str] = ("", "", "")
+    rendered: tuple[str, str, str] | None = None
+    own: AuditedScope | None = None
 
 
 def told(fact: Fact) -> str:
     """Return a fact's words, cut short; of what looks like a secret only what it looks like."""
-    if (what := looks_secret(fact.text)) is not None:
+    return told_text(fact.text)
+
+
+def told_text(text: str) -> str:
+    """Return words, cut short; of what looks like a secret only what it looks like."""
+    if (what := looks_secret(text)) is not None:
         return f"({what}, by its looks: not shown)"
-    text = " ".join(fact.text.split())
+    text = " ".join(text.split())
     return f'"{text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"}"'
 
 

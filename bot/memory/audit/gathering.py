@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import aclosing, suppress
 
-from bot.clock import Clock
+from bot.clock import Clock, iso
 from bot.errors import TapeNotFound
 from bot.memory.audit.finding import AuditedScope, AuditedSession, moment_of
 from bot.memory.audit.replay import Replay
+from bot.memory.bus.provenance import parse_episode_id
+from bot.memory.bus.shared import living
 from bot.memory.facts.fold import FactFold, folded
 from bot.memory.fold import SessionFold
 from bot.memory.forgetting.tombstones import ERASED
@@ -16,6 +18,7 @@ from bot.memory.load import load_fold
 from bot.memory.longterm import LongTermMemory
 from bot.memory.scope import last_facts
 from bot.memory.scopes import Scopes, is_scope
+from bot.memory.snapshot import MemorySnapshot
 from bot.memory.zone import MemoryZone
 from bot.tape.entries import TapeEntry
 from bot.tape.portions import portions
@@ -61,9 +64,11 @@ class Gathering:
         rendered = None
         if not _lags(fold, memory):
             now = memory.current(shown)
-            rendered = (now.long_term, now.shared)
-        found = AuditedSession(name, shown.dailies, (shown.long_term, shown.shared), rendered)
-        return found, home
+            rendered = _parts(now)
+        own = None
+        if home != name and fold.facts.last:
+            own = await self._audited(name, fold.facts, fold.version)
+        return AuditedSession(name, shown.dailies, _parts(shown), rendered, own), home
 
     async def scope(self, name: str) -> AuditedScope:
         """Return the facts of a scope with what they rest on; none where nothing was written yet."""
@@ -71,13 +76,16 @@ class Gathering:
             fold, version = await self._opened(name)
         except TapeNotFound:
             return AuditedScope(name)
+        return await self._audited(name, fold, version)
+
+    async def _audited(self, name: str, fold: FactFold, version: int) -> AuditedScope:
+        """Return what a tape holds up to an entry, with what that rests on."""
         replay = Replay()
         async with aclosing(portions(self._store, name, last=version)) as parts:
             async for entries in parts:
                 for entry in entries:
                     replay.apply(entry)
-        cited = {(one.tape, one.entry) for fact in fold.active() for one in fact.evidence}
-        return AuditedScope(name, fold, replay, await self._evidence(cited))
+        return AuditedScope(name, fold, replay, await self._evidence(_cited(name, fold)))
 
     async def _opened(self, name: str) -> tuple[FactFold, int]:
         """Return the facts as the program opens them, and the version of the tape that they are of."""
@@ -104,6 +112,21 @@ class Gathering:
         return found
 
 
+def _cited(name: str, fold: FactFold) -> set[tuple[str, int]]:
+    """Return the entries that what a tape holds rests on, or brings back into view."""
+    held = fold.compartments
+    found = {(one.tape, one.entry) for fact in fold.active() for one in fact.evidence}
+    ids = [one for belief in held.patterns.values() for one in belief.evidence_ids]
+    ids += [one.source for one in living(held)]
+    found |= {place for one in ids if (place := parse_episode_id(one)) is not None}
+    return found | {(name, one) for problem in held.problems.values() for one in problem.messages}
+
+
+def _parts(zone: MemorySnapshot) -> tuple[str, str, str]:
+    # How sure a belief is moves by itself, and nothing says when that was last shown.
+    return zone.long_term, zone.shared, zone.reference.partition("Beliefs:\n")[0].strip()
+
+
 def _spans(ids: Iterable[int]) -> list[tuple[int, int]]:
     """Return ranges that hold these ids, none of them long, and with no long gap in any."""
     spans: list[tuple[int, int]] = []
@@ -121,10 +144,11 @@ def _lags(fold: SessionFold, memory: LongTermMemory) -> bool:
     What an erasure left in it is gone by then, too.
     """
     zone = fold.zone
-    if zone.span is None or ERASED in f"{zone.snapshot.long_term}\n{zone.snapshot.shared}":
+    if zone.span is None or any(ERASED in part for part in _parts(zone.snapshot)):
         return True
     saved = moment_of(zone.saved_at)
     folds = (memory.home.fold, memory.workspace.fold)
-    stamps = (fact.changed for one in folds for fact in one.facts.values())
-    changed = moment_of(max(stamps, default=""))
+    stamps = [fact.changed for one in folds for fact in one.facts.values()]
+    values = (value for one in folds for value in one.compartments.references.values())
+    changed = moment_of(max([*stamps, *(iso(one.updated_at) for one in values)], default=""))
     return saved is None or (changed is not None and changed > saved)

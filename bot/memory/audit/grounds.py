@@ -22,7 +22,7 @@ from bot.memory.gate.claims import holding, overlap, unsupported
 from bot.memory.gate.likeness import folded
 from bot.memory.gate.secrets import looks_secret
 from bot.memory.guards import lines_of
-from bot.memory.snapshot import DAILY, HISTORY, LONG_TERM, SHARED
+from bot.memory.snapshot import DAILY, HISTORY, LONG_TERM, REFERENCE, SHARED
 from bot.memory.transcript import said_on, speaker
 from bot.tape.entries import TapeEntry
 
@@ -30,6 +30,7 @@ _OWN = ("person", "member", "import")
 _ECHOES = {
     LONG_TERM: "the memory block",
     SHARED: "the memory block",
+    REFERENCE: "the memory block",
     DAILY: "the daily notes",
     HISTORY: "a summary of what was consolidated",
     FACTS: "the record of the facts themselves",

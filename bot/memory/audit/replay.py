@@ -2,7 +2,8 @@
 
 Rule 1: what is believed is folded from the operations alone; whole states on the way are passed over, but
     where a reset dropped what was before them.
-Rule 2: of each change it is kept who decided it, and of each text how often it ended.
+Rule 2: what is on the tape is told as it stands, also where it is not in order.
+Rule 3: of each change it is kept who decided it, and of each text how often it ended.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bot.memory.facts.fact import Fact, fact_from
-from bot.memory.facts.fold import FACTS, PAUSED, FactFold
+from bot.memory.facts.fold import CHAIN, FACTS, FactFold
 from bot.memory.gate.likeness import folded
 from bot.tape.entries import TapeEntry
 
@@ -58,19 +59,29 @@ class Replay:
         fold: What they come to.
         admissions: By the batch's entry and the fact's number.
         endings: Numbers of the facts that ended, by their folded text: one for each ending.
+        breaks: Entries that do not name the change before them.
+        unreasoned: Entries that record a decision without a reason.
     """
 
     fold: FactFold = field(default_factory=FactFold)
     admissions: dict[tuple[int, int], Admission] = field(default_factory=dict)
     endings: dict[str, list[int]] = field(default_factory=dict)
+    breaks: list[int] = field(default_factory=list)
+    unreasoned: list[int] = field(default_factory=list)
 
     def apply(self, entry: TapeEntry) -> None:
         """Take one entry in."""
-        if entry.kind != "event" or entry.name not in (FACTS, PAUSED):
+        if entry.kind != "event" or entry.name not in CHAIN:
             return
-        for operation in _operations(entry):
+        for operation in _operations(entry) if entry.name == FACTS else ():
             self._note(entry, operation)
-        if entry.data.get("previous") == self.fold.last:
+        decision = entry.data.get("decision")
+        if isinstance(decision, dict) and not str(decision.get("reason") or "").strip():
+            self.unreasoned.append(entry.id)
+        if entry.data.get("previous") != self.fold.last:
+            # What a reset dropped, or a fork left out, is missing before the first.
+            self.breaks += [entry.id] if self.fold.last else []
+        else:
             data = {key: value for key, value in entry.data.items() if key != "state"}
             entry = replace(entry, payload={"name": entry.name, "data": data})
         self.fold.apply(entry)

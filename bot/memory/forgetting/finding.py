@@ -4,7 +4,8 @@ Rule 1: a fact goes with what it took the place of, with what took its place and
     messages that it rests on.
 Rule 2: a person's message goes with its edits, and with the turns that answered it: what was called,
     what came back, what was said.
-Rule 3: by words, every fact and every message of a person goes that holds all of them.
+Rule 3: by words, every fact and every message of a person goes that holds all of them, and every record of
+    the memory bus.
 Rule 4: entries are shown in the order of their tape; where something found late bears on what came
     before, all are shown once more.
 """
@@ -15,16 +16,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bot.memory.attachments import attachments
+from bot.memory.bus.compartments import BUS
+from bot.memory.bus.values import leaves
 from bot.memory.facts.fact import Evidence, Fact, evidences_from, fact_from
-from bot.memory.facts.fold import FACTS
+from bot.memory.facts.fold import CHAIN, FACTS
 from bot.memory.forgetting.chains import chain
-from bot.memory.forgetting.scrubbing import texts_of
+from bot.memory.forgetting.compartments import BusScrubber
+from bot.memory.forgetting.holding import Record, losing
+from bot.memory.forgetting.scrubbing import Scrubber, texts_of
 from bot.memory.forgetting.tombstones import is_erased
 from bot.memory.forgetting.wanted import Wanted
 from bot.memory.forgetting.wording import Wording
+from bot.memory.people import identity_at
+from bot.memory.scopes import WORKSPACE
+from bot.memory.spoken import LOOP_STEP, TURN_END, TURN_START, replaces
 from bot.memory.transcript import sender_id
 from bot.memory.turns import COMMAND
-from bot.memory.window import LOOP_STEP, TURN_END, TURN_START, replaces
 from bot.tape.entries import TapeEntry
 
 Place = tuple[str, int]
@@ -41,20 +48,20 @@ class Rights:
 
     Attributes:
         everything: It is their own chat, or they own the bot.
-        sender: The platform's id of them.
+        who: Their identities, as ``telegram:42``; none where it is not one person who asks.
     """
 
     everything: bool
-    sender: str
+    who: frozenset[str] = frozenset()
 
     def over_fact(self, fact: Fact) -> bool:
         """Say whether they may have a fact erased: all of it rests on their own words."""
-        own = [one.sender == self.sender for one in fact.evidence]
-        return self.everything or (bool(self.sender) and bool(own) and all(own))
+        own = [identity_at(one.tape, one.sender) in self.who for one in fact.evidence]
+        return self.everything or (bool(own) and all(own))
 
-    def over_message(self, entry: TapeEntry) -> bool:
-        """Say whether they may have a message erased."""
-        return self.everything or (bool(self.sender) and sender_id(entry) == self.sender)
+    def over_message(self, tape: str, entry: TapeEntry) -> bool:
+        """Say whether they may have a message on a tape erased."""
+        return self.everything or identity_at(tape, sender_id(entry)) in self.who
 
 
 @dataclass(slots=True)
@@ -75,6 +82,7 @@ class Finding:
         wording: What they say, and the facts.
         lines: The same line by line, as it was written; short ones say nothing.
         shown: The first of the messages.
+        held: Records of the memory bus that hold all the words, by their ids.
         repeated: Other entries that hold all the words.
         refused: Facts and messages that are somebody else's.
         grown: Something was found that may bear on entries shown before.
@@ -96,6 +104,7 @@ class Finding:
     wording: Wording = field(default_factory=Wording)
     lines: set[str] = field(default_factory=set)
     shown: dict[Place, TapeEntry] = field(default_factory=dict)
+    held: set[Record] = field(default_factory=set)
     repeated: set[Place] = field(default_factory=set)
     refused: set[Place] = field(default_factory=set)
     grown: bool = False
@@ -103,11 +112,21 @@ class Finding:
     asked: Place = ("", 0)
     asked_in: str = ""
     _after: str = field(default="", repr=False)
+    _bus: BusScrubber = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Make what knows records that hold the words."""
+        wanted = self.wanted if self.rights.everything else Wanted()
+        self._bus = BusScrubber(Scrubber(Wording(), wanted))
 
     @property
     def said(self) -> int:
         """How many messages are still to go, but for those that asked for it."""
         return len(self.messages - self.uncounted)
+
+    def over_command(self, entry: TapeEntry) -> bool:
+        """Say whether a command holds all the words, and so loses them."""
+        return self.rights.everything and self.wanted.is_in(texts_of(entry))
 
     def choose(self, scope: str, facts: Mapping[int, Fact]) -> None:
         """Choose among the facts of a scope.
@@ -153,6 +172,8 @@ class Finding:
         """
         if entry.kind == "event" and entry.name == FACTS:
             self._record(tape, entry)
+        elif entry.kind == "event" and entry.name in CHAIN:
+            self._hold(tape, entry, origins)
         elif entry.kind == "event" and entry.name in _TURNS:
             self._turn(tape, entry)
         elif self._follows(tape, entry):
@@ -160,7 +181,7 @@ class Finding:
         elif self._repeats(tape, entry):
             self.repeated.add((tape, entry.id))
         if self._goes(tape, entry, origins):
-            if self.rights.over_message(entry) or not is_said(entry):
+            if self.rights.over_message(tape, entry) or not is_said(entry):
                 self._take(tape, entry)
             else:
                 self.refused.add((tape, entry.id))
@@ -255,6 +276,18 @@ class Finding:
                     self._rests_on(fact.evidence)
                     if place == "fact":
                         self._rests_on(evidences_from(operation.get("cites")))
+
+    def _hold(self, tape: str, entry: TapeEntry, origins: Sequence[str]) -> None:
+        """Take in what the memory bus holds; a copy on a fork is nothing more."""
+        if entry.name != BUS or origins or not self.wanted.by_words:
+            return
+        for record, data in losing(tape, entry.data, self._bus):
+            self.held.add(record)
+            if tape == WORKSPACE:
+                # Everybody has been shown it: on their tapes it is known by what it says.
+                key = [one for one in (str(data.get("key")),) if self.wanted.is_in([one])]
+                for text in (*key, *leaves(data.get("value", data.get("content")))):
+                    self.wording.learn(text, passage=True)
 
     def _rests_on(self, evidence: Iterable[Evidence]) -> None:
         places = {(one.tape, one.entry) for one in evidence}

@@ -12,15 +12,17 @@ from enum import IntEnum
 
 from bot.memory.attachments import attachments
 from bot.memory.facts.fact import Fact
-from bot.memory.facts.fold import FACTS
+from bot.memory.facts.fold import CHAIN, FACTS, FactFold
+from bot.memory.forgetting.compartments import BusScrubber, baseless
 from bot.memory.forgetting.finding import Finding, Place, is_said
-from bot.memory.forgetting.records import FactScrubber
+from bot.memory.forgetting.holding import Record, losing
+from bot.memory.forgetting.records import RecordScrubber
 from bot.memory.forgetting.scrubbing import Scrubber
 from bot.memory.forgetting.tombstones import is_erased, tombstone
 from bot.memory.forgetting.wanted import Wanted
-from bot.memory.forgetting.wording import Wording
-from bot.memory.turns import REPLY
-from bot.memory.window import LOOP_STEP
+from bot.memory.forgetting.wording import Wording, folded, joined
+from bot.memory.spoken import LOOP_STEP
+from bot.memory.turns import COMMAND, REPLY
 from bot.tape.entries import TapeEntry
 
 ASKED = "memory.forgetting"
@@ -29,7 +31,13 @@ ASKED = "memory.forgetting"
 FORGOTTEN = "memory.forgotten"
 """An event: what was forgotten: numbers of facts, and how much else. It holds no words."""
 
-_TELLING = frozenset({"add", "edit"})
+_TELLING = {
+    "memory": frozenset({"add", "edit"}),
+    "reference": frozenset({"set"}),
+    "problem": frozenset({"new", "note"}),
+}
+"""Forms of commands by which a person has something kept."""
+
 _OF_TURNS = frozenset({REPLY, LOOP_STEP, "task.run"})
 
 
@@ -68,15 +76,26 @@ class Survivors:
     Attributes:
         finding: What goes.
         wording: What is left.
+        erased: Entries of which nothing is or will be left.
+        folds: Facts and compartments of the tapes, as they are now.
     """
 
     finding: Finding
     wording: Wording
+    erased: set[Place] = field(default_factory=set)
+    folds: dict[str, FactFold] = field(default_factory=dict)
 
     def see(self, source: Source, entry: TapeEntry) -> None:
         """Look at an entry: what a person told, and stays, keeps its words from going elsewhere."""
+        place = (source.name, entry.id)
+        if source.own and entry.kind == "event" and entry.name in CHAIN:
+            self.folds.setdefault(source.name, FactFold()).apply(entry)
+        turns = self.finding.turns.get(source.name, ())
+        if place in self.finding.messages or is_erased(entry) or answers(turns, entry):
+            self.erased.add(place)
+            return
         told = _told_in(entry)
-        if not told or (source.name, entry.id) in self.finding.messages or is_erased(entry):
+        if not told or (entry.name == COMMAND and self.finding.over_command(entry)):
             return
         self.wording.unlearn(told)
         for one in attachments(entry.meta):
@@ -113,6 +132,9 @@ class Plan:
         messages: Entries of people's words that go.
         turns: Turns that answered them, by tape.
         wording: By which a repetition is known.
+        erased: All entries of which nothing is or will be left.
+        blank: Numbers of facts of which nothing is left, by tape.
+        patterns: Ids of beliefs that go, by tape.
         wanted: Words of which each entry loses all that it holds.
         kept: Texts of facts that stay.
         request: The entry that asked for it.
@@ -125,7 +147,11 @@ class Plan:
     wanted: Wanted = field(default_factory=Wanted)
     kept: Collection[str] = ()
     request: Place | None = None
+    erased: Collection[Place] = frozenset()
+    blank: Mapping[str, Collection[int]] = field(default_factory=dict)
+    patterns: Mapping[str, Collection[str]] = field(default_factory=dict)
     _scrubber: Scrubber = field(init=False, repr=False)
+    _made: dict[str, RecordScrubber] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         """Make what scrubs."""
@@ -140,29 +166,40 @@ class Plan:
         place = (source.name, entry.id)
         if place == self.request:
             return Phase.REQUESTED, tombstone(entry)
+        if entry.name in CHAIN and entry.kind == "event":
+            # A whole state tells of facts, too, and so what else must go.
+            believed = entry.name == FACTS or "state" in entry.data
+            phase = Phase.BELIEVED if believed else Phase.REPEATED
+            return phase, self._records(source).entry(entry)
         if is_erased(entry) or entry.name in (ASKED, FORGOTTEN):
             return Phase.REPEATED, entry
         if place in self.messages:
             return Phase.SAID, tombstone(entry)
-        if entry.name == FACTS and entry.kind == "event":
-            facts = FactScrubber(self._scrubber, self._numbers(source), self.messages)
-            return Phase.BELIEVED, facts.entry(entry)
-        if self._answers(source.name, entry):
+        if answers(self.turns.get(source.name, ()), entry):
             return Phase.REPEATED, tombstone(entry)
+        return Phase.REPEATED, self._records(source).scrubber.entry(entry)
+
+    def bus(self, source: Source) -> BusScrubber:
+        """Return what scrubs the records of the memory bus on a tape."""
+        texts = {joined(folded(fact.text)) for fact in self.facts.values() if fact.text}
         scrubber = self._scrubber
         if not source.own and self.wanted.by_words:
             scrubber = replace(scrubber, wanted=Wanted())
-        return Phase.REPEATED, scrubber.entry(entry)
-
-    def _answers(self, tape: str, entry: TapeEntry) -> bool:
-        """Say whether an entry is of a turn that answered what goes, and is no person's."""
-        if entry.meta.get("turn", entry.data.get("turn")) not in self.turns.get(tape, ()):
-            return False
-        if entry.kind == "event":
-            return entry.name in _OF_TURNS and not (entry.name == LOOP_STEP and _is_mere(entry))
-        return entry.kind in ("tool_call", "tool_result") or (
-            entry.kind == "message" and entry.payload.get("role") != "user"
+        return BusScrubber(
+            scrubber,
+            self._numbers(source) | set(self.blank.get(source.name, ())),
+            self.erased or self.messages,
+            self.patterns.get(source.name, frozenset()),
+            texts,
         )
+
+    def _records(self, source: Source) -> RecordScrubber:
+        made = self._made.get(source.name)
+        if made is None:
+            bus, numbers = self.bus(source), self._numbers(source)
+            made = RecordScrubber(bus.scrubber, numbers, self.messages, bus)
+            self._made[source.name] = made
+        return made
 
     def _numbers(self, source: Source) -> set[int]:
         """Return the numbers of the facts that go from the records on a tape."""
@@ -176,6 +213,45 @@ class Plan:
         return found
 
 
+def with_beliefs(
+    plan: Plan, sources: Iterable[Source], folds: Mapping[str, FactFold]
+) -> tuple[Plan, set[Record]]:
+    """Return a plan that knows which beliefs go, and the records that lose words as they are now.
+
+    Args:
+        plan: Knows the rest.
+        sources: The tapes.
+        folds: What is on them now.
+    """
+    blank = {
+        tape: frozenset(one.id for one in fold.facts.values() if not one.text)
+        for tape, fold in folds.items()
+    }
+    plan = replace(plan, blank=blank)
+    own = [one for one in sources if one.name in folds]
+    held = {one.name: folds[one.name].compartments for one in own}
+    gone = {one.name: baseless(held[one.name], plan.bus(one)) for one in own}
+    plan = replace(plan, patterns=gone)
+    lost = {
+        record
+        for one in own
+        if not one.origins
+        for record, _ in losing(one.name, held[one.name].state(), plan.bus(one))
+    }
+    return plan, lost
+
+
+def answers(turns: Collection[str], entry: TapeEntry) -> bool:
+    """Say whether an entry is of one of these turns, which answered what goes, and is no person's."""
+    if not turns or entry.meta.get("turn", entry.data.get("turn")) not in turns:
+        return False
+    if entry.kind == "event":
+        return entry.name in _OF_TURNS and not (entry.name == LOOP_STEP and _is_mere(entry))
+    return entry.kind in ("tool_call", "tool_result") or (
+        entry.kind == "message" and entry.payload.get("role") != "user"
+    )
+
+
 def _told_in(entry: TapeEntry) -> str:
     """Return what a person told in a message, or had remembered by a command; empty for all else."""
     if not is_said(entry):
@@ -183,7 +259,7 @@ def _told_in(entry: TapeEntry) -> str:
     if entry.kind == "message":
         return str(entry.payload.get("content") or " ")
     form, _, rest = str(entry.data.get("arguments") or "").partition(" ")
-    return rest if form.lower() in _TELLING and entry.data.get("name") == "memory" else ""
+    return rest if form.lower() in _TELLING.get(str(entry.data.get("name")), ()) else ""
 
 
 def _is_mere(step: TapeEntry) -> bool:

@@ -1,56 +1,83 @@
-"""Erased facts in the records of their scope's tape. Pure.
+"""Erased facts and other records in the chain of their scope's tape. Pure.
 
 Rule 1: an erased fact keeps its number, its dates and the ids of its evidence, and ends.
 Rule 2: a fact that stays keeps its text; what it quotes of an erased message goes.
 Rule 3: folded, the records give the other facts as before.
+Rule 4: what each record loses is told by that record alone; so an entry and the whole states after it agree.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from bot.memory.bus.compartments import BUS
 from bot.memory.facts.fact import fact_from
-from bot.memory.forgetting.scrubbing import Scrubber, texts_of
+from bot.memory.forgetting.compartments import BusScrubber
+from bot.memory.forgetting.scrubbing import Scrubber
+from bot.memory.forgetting.tombstones import MARK
 from bot.memory.forgetting.wording import Wording
 from bot.tape.entries import TapeEntry
 
+_NO_WORDS = Wording()
+
 
 @dataclass(frozen=True, slots=True)
-class FactScrubber:
-    """Scrubs entries ``memory.facts`` of one scope.
+class RecordScrubber:
+    """Scrubs the entries of one scope's chain: ``memory.facts``, ``memory.paused``, ``memory.bus``.
 
     Attributes:
         scrubber: Knows the words.
         facts: Numbers of facts that are erased.
         entries: Tapes and ids of entries that are erased.
+        bus: Scrubs what the compartments hold; by default it knows the same.
     """
 
     scrubber: Scrubber
     facts: Collection[int]
     entries: Collection[tuple[str, int]]
+    bus: BusScrubber | None = None
+    _bus: BusScrubber = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Make what scrubs the compartments."""
+        bus = self.bus or BusScrubber(self.scrubber, self.facts, self.entries)
+        object.__setattr__(self, "_bus", bus)
 
     def entry(self, entry: TapeEntry) -> TapeEntry:
         """Return a record without what is erased."""
-        data = dict(entry.data)
-        wording = self.scrubber.sought(texts_of(entry)) or Wording()
+        data, meta = dict(entry.data), dict(entry.meta)
+        if entry.name == BUS:
+            data = self._bus.change(data)
+            if _says_nothing(data) and not _says_nothing(entry.data):
+                meta[MARK] = True
         if isinstance(ops := data.get("ops"), list):
-            data["ops"] = [self._operation(one, wording) for one in ops]
-        if isinstance(state := data.get("state"), dict) and isinstance(state.get("facts"), list):
-            known = [self._fact(one, wording) for one in state["facts"]]
-            data["state"] = {**state, "facts": known}
-        return (
-            entry if data == entry.data else replace(entry, payload={**entry.payload, "data": data})
-        )
+            data["ops"] = [self._operation(one) for one in ops]
+        if isinstance(state := data.get("state"), dict):
+            data["state"] = self._state(state)
+        if data == entry.data and meta == entry.meta:
+            return entry
+        return replace(entry, payload={**entry.payload, "data": data}, meta=meta)
 
-    def _operation(self, operation: Any, wording: Wording) -> Any:
+    def _state(self, state: dict[str, Any]) -> dict[str, Any]:
+        fresh = {**state}
+        if isinstance(facts := state.get("facts"), list):
+            fresh["facts"] = [self._fact(one) for one in facts]
+        if isinstance(held := state.get("compartments"), dict):
+            fresh["compartments"] = self._bus.state(held)
+        return fresh
+
+    def _operation(self, operation: Any) -> Any:
         if not isinstance(operation, dict):
-            return self.scrubber.value(operation, wording)
+            wording = self.scrubber.sought([operation]) if isinstance(operation, str) else None
+            return operation if wording is None else self.scrubber.value(operation, wording)
         fresh = {**operation}
         for place in ("fact", "closed"):
             if place in operation:
-                fresh[place] = self._fact(operation[place], wording)
+                fresh[place] = self._fact(operation[place])
+        told = [one for one in map(operation.get, ("text", "reason")) if isinstance(one, str)]
+        wording = self.scrubber.sought(told) or _NO_WORDS
         made = fact_from(operation.get("fact"))
         if made is not None and made.id in self.facts:
             fresh["text"] = ""
@@ -61,15 +88,21 @@ class FactScrubber:
                 fresh[key] = self.scrubber.value(operation[key], wording)
         return fresh
 
-    def _fact(self, record: Any, wording: Wording) -> Any:
+    def _fact(self, record: Any) -> Any:
         if not isinstance(record, dict):
             return record
-        erased = self._is_erased(record)
-        fresh = {**record}
+        known = fact_from(record)
+        erased = known is not None and known.id in self.facts
+        fresh, wording = {**record}, _NO_WORDS
         if erased:
             fresh |= {"text": "", "subject": ""}
             if record.get("status") in ("active", "pending"):
                 fresh["status"] = "retired"
+        elif known is not None:
+            told = [known.text, known.subject, *(one.quote for one in known.evidence)]
+            wording = self.scrubber.sought(told) or _NO_WORDS
+            if wording.is_in(known.subject):
+                fresh["subject"] = ""
         if isinstance(evidence := record.get("evidence"), list):
             fresh["evidence"] = [self._evidence(one, wording, erased=erased) for one in evidence]
         return fresh
@@ -81,6 +114,11 @@ class FactScrubber:
         quote = record.get("quote", "")
         return {**record, "quote": "" if gone else self.scrubber.value(quote, wording)}
 
-    def _is_erased(self, record: Any) -> bool:
-        fact = fact_from(record)
-        return fact is not None and fact.id in self.facts
+
+def _says_nothing(data: dict[str, Any]) -> bool:
+    """Say whether a change is of shared values alone, and all of these are erased."""
+    values = data.get("references")
+    if not isinstance(values, list) or not values:
+        return False
+    alone = not any(data.get(name) for name in ("problems", "working", "patterns"))
+    return alone and all(isinstance(one, dict) and one.get("erased") is True for one in values)

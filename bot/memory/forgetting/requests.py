@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from bot.errors import MemoryRefused, TapeNotFound
+from bot.memory.forgetting.holding import Held
 from bot.memory.forgetting.plan import ASKED, FORGOTTEN
 from bot.memory.forgetting.survey import Survey
 from bot.memory.forgetting.telling import Erased
@@ -126,6 +127,7 @@ def forgotten_note(memory: LongTermMemory, request: int, erased: Erased) -> Tape
     data = {
         "facts": list(erased.facts),
         "messages": erased.messages,
+        "held": erased.held.as_json(),
         "entries": erased.places,
         "request": [memory.tape.name, request],
     }
@@ -162,7 +164,8 @@ def _askers(shown: TapeEntry) -> set[str]:
 
 def _recorded(data: dict[str, Any]) -> Erased:
     numbers = tuple(_numbers(data.get("facts")))
-    return Erased(numbers, _number(data.get("messages")), _number(data.get("entries")))
+    held = Held.read(data.get("held"))
+    return Erased(numbers, _number(data.get("messages")), _number(data.get("entries")), held=held)
 
 
 def _numbers(value: object) -> list[int]:

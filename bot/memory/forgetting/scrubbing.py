@@ -14,15 +14,17 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from bot.memory.bus.entries import EPISODE
 from bot.memory.fold import CONSOLIDATION_FAILED, SCOPE, SESSION_MARK
 from bot.memory.forgetting.tombstones import ERASED, kept_meta
 from bot.memory.forgetting.wanted import Wanted
 from bot.memory.forgetting.wording import Wording, folded, joined
-from bot.memory.snapshot import DAILY, HISTORY, LONG_TERM, SHARED
+from bot.memory.snapshot import DAILY, HISTORY, LONG_TERM, REFERENCE, SHARED
+from bot.memory.spoken import LOOP_STEP, PROBLEM, TURN_END, TURN_START, switched_to
 from bot.memory.turns import COMMAND, DELIVERY, REPLY, TURN_RESUME
 from bot.memory.versions import UNDONE
-from bot.memory.window import LOOP_STEP, TURN_END, TURN_START
 from bot.tape.entries import TapeEntry
+from bot.tape.search import GENERAL
 from bot.tape.store import HEADER, REPAIR
 
 _SENTENCES = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])")
@@ -40,6 +42,7 @@ _KNOWN = frozenset(
         LONG_TERM,
         DAILY,
         SHARED,
+        REFERENCE,
     }
     | {HISTORY, UNDONE, SCOPE, SESSION_MARK, CONSOLIDATION_FAILED, HEADER, REPAIR, "task.run"}
 )
@@ -52,7 +55,7 @@ _LINKS = frozenset(
 )
 _ANCHOR_LINKS = frozenset({"owner", "parent", "reason", "source"})
 _OWN_ANCHORS = ("session/", "auto_handoff/", "memory/")
-_ZONE = frozenset({LONG_TERM, DAILY, SHARED})
+_ZONE = frozenset({LONG_TERM, DAILY, SHARED, REFERENCE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +139,15 @@ class _Scrub:
         left = {"attachments"} if own else set()
         fixed = kept_meta(dict(meta))
         return {
-            key: value if key in fixed or key in left else self.value(value)
+            key: value if key in fixed or key in left else self.label(key, value)
             for key, value in meta.items()
+            if key != "layer" or not self.wording.is_in(str(value))
         }
+
+    def label(self, key: str, value: Any) -> Any:
+        if key == "tags" and isinstance(value, list):
+            return [one for one in value if not self.wording.is_in(str(one))]
+        return self.value(value)
 
     def call(self, call: Any) -> Any:
         if not isinstance(call, dict):
@@ -157,6 +166,9 @@ class _Scrub:
 
     def anchor(self, entry: TapeEntry) -> dict[str, Any]:
         name = entry.name or ""
+        problem = switched_to(entry)
+        if problem is not None and name == f"{PROBLEM}{problem}":
+            return {**entry.payload, "state": self.problem(entry.data)}
         own = name.startswith(_OWN_ANCHORS)
         before, slash, _ = name.rpartition("/")
         if not own and self.wording.is_in(name):
@@ -164,6 +176,12 @@ class _Scrub:
             name = f"{before if kept else ERASED}{slash}{ERASED}" if slash else ERASED
         state = self.data(entry.data, _ANCHOR_LINKS if own else None)
         return {**entry.payload, "name": name, "state": state}
+
+    def problem(self, state: dict[str, Any]) -> dict[str, Any]:
+        fresh = self.data(state, _ANCHOR_LINKS | {"problem", "name"})
+        if self.wording.is_in(str(state.get("name"))) and state["problem"] != GENERAL:
+            fresh["name"] = f"{ERASED} {state['problem']}"
+        return fresh
 
     def event(self, entry: TapeEntry) -> dict[str, Any]:
         data = entry.data
@@ -174,6 +192,8 @@ class _Scrub:
                 fresh["title"] = self.value(data["title"])
         elif entry.name in _ZONE:
             fresh = {**data, "content": self.zone(data.get("content"), entry.name)}
+        elif entry.name == EPISODE:
+            fresh = {**data, "content": replace(self, keys=True).value(data.get("content"))}
         else:
             links = _LINKS - {"name"} if entry.name == COMMAND else _LINKS
             fresh = self.data(data, links if entry.name in _KNOWN else None)

@@ -16,13 +16,17 @@ import anyio.to_thread
 from bot.errors import TapeNotFound
 from bot.memory.facts.fact import Fact
 from bot.memory.fold import SCOPE
+from bot.memory.forgetting.compartments import BusScrubber
 from bot.memory.forgetting.finding import Finding, Rights
-from bot.memory.forgetting.plan import Plan, Source, Survivors
+from bot.memory.forgetting.holding import NOTHING_HELD, Held, losing
+from bot.memory.forgetting.plan import Plan, Source, Survivors, with_beliefs
+from bot.memory.forgetting.scrubbing import Scrubber
 from bot.memory.forgetting.wanted import Wanted
 from bot.memory.forgetting.wording import folded, joined
 from bot.memory.longterm import LongTermMemory
+from bot.memory.people import PEOPLE, channel_of
 from bot.memory.scopes import PERSON, WORKSPACE, is_scope
-from bot.memory.window import TURN_END
+from bot.memory.spoken import TURN_END
 from bot.tape.entries import TapeEntry
 from bot.tape.portions import portions
 from bot.tape.store import TapeStore
@@ -41,6 +45,7 @@ class Survey:
         ended: Numbers of those that only repeat what goes, and are believed no more.
         shown: The first messages that would go.
         said: How many there are.
+        held: How many records of the memory bus lose words.
         repeated: How many other entries hold all the words asked for.
         refused: How many facts and messages are somebody else's.
         blobs: Files that came with the messages.
@@ -53,6 +58,7 @@ class Survey:
     ended: frozenset[int] = frozenset()
     shown: tuple[TapeEntry, ...] = ()
     said: int = 0
+    held: Held = NOTHING_HELD
     repeated: int = 0
     refused: int = 0
     blobs: frozenset[str] = frozenset()
@@ -62,7 +68,7 @@ class Survey:
     def empty(self) -> bool:
         """True where nothing was found but the request."""
         believed = any(fact.text for fact in self.plan.facts.values())
-        return not (believed or self.said or self.repeated)
+        return not (believed or self.said or self.held or self.repeated)
 
 
 @dataclass(slots=True)
@@ -109,11 +115,21 @@ class Surveyor:
         self._choose_shared(finding, scopes)
         sources = await self._sources(scopes[home.name])
         await self._find(finding, sources)
-        if any(scope == WORKSPACE for scope, _ in finding.facts):
+        if self._is_everybodys(finding):
             names = {one.name for one in sources}
+            # Who is who is told by ids and names alone, and goes by them.
+            names.add(PEOPLE)
             others = [one for one in await self.store.list_tapes() if one not in names]
             sources += [Source(one, own=False) for one in others]
         return await self._plan(finding, sources, scopes)
+
+    def _is_everybodys(self, finding: Finding) -> bool:
+        """Say whether something goes that everybody reads, and that is on all tapes then."""
+        if any(one[0] == WORKSPACE for one in (*finding.facts, *finding.held)):
+            return True
+        scrubber = BusScrubber(Scrubber(finding.wording, finding.wanted))
+        known = self.memory.workspace.compartments.state() if self.owner else {}
+        return any(losing(WORKSPACE, known, scrubber))
 
     def _note_request(self, finding: Finding, asked: TapeEntry) -> None:
         tape = self.memory.tape.name
@@ -128,6 +144,11 @@ class Surveyor:
     async def _scopes(self) -> dict[str, Mapping[int, Fact]]:
         home = self.memory.home
         found: dict[str, Mapping[int, Fact]] = {home.name: dict(home.fold.facts)}
+        for identity in self._identities():
+            # What was believed before they were joined is there as it was, and comes back if they part.
+            before = self.memory.scopes.of(identity)
+            await before.open()
+            found.setdefault(before.name, dict(before.fold.facts))
         own = self.memory.fold.facts
         if own.facts:
             found.setdefault(self.memory.tape.name, dict(own.facts))
@@ -137,11 +158,17 @@ class Surveyor:
         return found
 
     def _choose_shared(self, finding: Finding, scopes: dict[str, Mapping[int, Fact]]) -> None:
-        """Choose the copies of chosen facts that everybody reads."""
+        """Choose the copies of chosen facts that everybody reads, and those of joined identities."""
         texts = {joined(folded(one.text)) for one in finding.facts.values() if one.text}
-        for fact in scopes.get(WORKSPACE, {}).values():
-            if fact.text and joined(folded(fact.text)) in texts:
-                finding.take_fact(WORKSPACE, fact)
+        joint = [f"{PERSON}{one}" for one in self._identities()]
+        for scope in {WORKSPACE, *joint} - {self.memory.home.name}:
+            for fact in scopes.get(scope, {}).values():
+                if fact.text and joined(folded(fact.text)) in texts:
+                    finding.take_fact(scope, fact)
+
+    def _identities(self) -> tuple[str, ...]:
+        """Return all identities of the person whose memory it is."""
+        return self.memory.scopes.identities(self.memory.home.name)
 
     async def _sources(self, facts: Mapping[int, Fact]) -> list[Source]:
         """Return the tapes, the one with the facts first: it says what they rested on."""
@@ -151,10 +178,13 @@ class Surveyor:
         if self.owner:
             names.append(WORKSPACE)
         known = await self.store.list_tapes()
-        if home.startswith(PERSON):
-            channel = home.split(":")[1]
-            others = [one for one in known if one.startswith(f"{channel}:") and not is_scope(one)]
-            names += [one for one in others if await self._home_on(one) == home]
+        for identity in self._identities():
+            theirs = PERSON + identity
+            begins = f"{channel_of(identity)}:"
+            others = [one for one in known if one.startswith(begins) and not is_scope(one)]
+            # A chat that was not used since they were joined is of the scope that it had.
+            names += [one for one in others if await self._home_on(one) in (home, theirs)]
+            names.append(theirs)
         wanted = set(names) & set(known)
         await self._follow_forks(known, wanted)
         ordered = [one for one in dict.fromkeys(names) if one in wanted]
@@ -238,7 +268,9 @@ class Surveyor:
             wanted=finding.wanted if self.rights.everything else Wanted(),
             kept=tuple(kept),
             request=finding.asked if finding.asked[1] else None,
+            erased=frozenset(survivors.erased),
         )
+        plan, lost = with_beliefs(plan, sources, survivors.folds)
         home = self.memory.home.name
         ended = {number for scope, number in finding.facts.keys() - chosen if scope == home}
         return Survey(
@@ -252,6 +284,7 @@ class Surveyor:
             ended=frozenset(ended | finding.wanted.ended),
             shown=tuple(finding.shown.values()),
             said=finding.said,
+            held=Held.of(lost | finding.held),
             repeated=len(finding.repeated) if self.rights.everything else 0,
             refused=len(finding.refused),
             blobs=frozenset(finding.blobs),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import tzinfo
 
 from bot.memory.attachments import one_line
+from bot.memory.forgetting.holding import NOTHING_HELD, Held
 from bot.memory.forgetting.survey import Survey
 from bot.memory.transcript import local_time, said, speaker
 from bot.memory.turns import COMMAND
@@ -29,18 +30,21 @@ class Erased:
         messages: How many messages of people.
         places: How many other places repeated them.
         refused: How many facts and messages are somebody else's, and stay.
+        held: How many records of the memory bus lost words.
     """
 
     facts: tuple[int, ...]
     messages: int
     places: int
     refused: int = 0
+    held: Held = NOTHING_HELD
 
     def told(self) -> str:
         """Return it in words, without any that were erased."""
-        parts = [_counted(len(self.facts), "fact"), _counted(self.messages, "message")]
+        facts, messages = _counted(len(self.facts), "fact"), _counted(self.messages, "message")
+        parts = ", ".join([facts, messages, *self.held.told()])
         places = f"{_counted(self.places, 'place')} that repeated them"
-        text = f"Forgotten: {parts[0]}, {parts[1]} and {places}."
+        text = f"Forgotten: {parts} and {places}."
         if self.refused:
             text += f" {_others(self.refused)}"
         return f"{text} {OUT_OF_REACH}"
@@ -59,6 +63,8 @@ def question(survey: Survey, timezone: tzinfo | None) -> str:
         parts.append("\n".join(lines))
     elif shared > 0:
         parts.append(f"{_counted(shared, 'record')} of facts that have ended or are shared.")
+    if survey.held:
+        parts.append("\n".join(f"- {one}" for one in survey.held.told()))
     if survey.said:
         more = f"{_counted(survey.said, 'message')}, with what answered {'it' if survey.said == 1 else 'them'}"
         listed = [

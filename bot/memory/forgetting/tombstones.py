@@ -34,6 +34,7 @@ _KEPT = frozenset(
         "hash",
         "origin",
         "problem",
+        "supersedes",
     }
 )
 _TEXTS = frozenset({"text", "arguments", "instructions", "error"})

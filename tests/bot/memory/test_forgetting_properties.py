@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from datetime import timedelta
 from typing import Any
 
 import anyio
@@ -11,9 +13,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bot.agent.context import default_context
+from bot.memory.bus.compartments import BUS, Compartments
+from bot.memory.bus.entries import episode_entry
+from bot.memory.bus.provenance import episode_id
+from bot.memory.bus.records import Problem, SharedReference, SynthesizedPattern, WorkingSet
 from bot.memory.facts.citing import cite
 from bot.memory.facts.fact import Evidence, Fact
-from bot.memory.facts.fold import FACTS, FactFold, batch_entry, folded
+from bot.memory.facts.fold import CHAIN, FACTS, FactFold, batch_entry, bus_entry, folded
 from bot.memory.facts.proposals import Decided, Outcome, Proposal
 from bot.memory.fold import SessionFold
 from bot.memory.forgetting.finding import Rights
@@ -23,10 +29,11 @@ from bot.memory.forgetting.tombstones import is_erased
 from bot.memory.forgetting.wanted import Wanted, wanted
 from bot.memory.load import load_fold
 from bot.memory.longterm import LongTermMemory
-from bot.memory.scopes import Scopes, person_scope, scope_entry
+from bot.memory.scopes import WORKSPACE, Scopes, person_scope, scope_entry
 from bot.memory.snapshot import HISTORY
+from bot.memory.spoken import LOOP_STEP, TURN_END, TURN_START
 from bot.memory.turns import COMMAND, REPLY
-from bot.memory.window import LOOP_STEP, TURN_END, TURN_START, WindowFold
+from bot.memory.window import WindowFold
 from bot.memory.zone import MemoryZone
 from bot.sessions.erasing import Eraser, no_traces, take_over
 from bot.tape.entries import (
@@ -66,6 +73,9 @@ class Alive:
     def let_go(self) -> None:
         """Nothing runs."""
 
+    async def follow(self) -> None:
+        """Nobody is joined to anybody."""
+
     async def reload(self) -> None:
         fresh = await load_fold(self._read, max_messages=50, max_tokens=20_000)
         take_over(self._fold, fresh)
@@ -86,12 +96,16 @@ class Life:
         self.facts = FactFold()
         self.home = TapeService(self.store, HOME)
         self.home.observe(self.facts.apply)
+        self.commons = FactFold()
+        self.common = TapeService(self.store, WORKSPACE)
+        self.common.observe(self.commons.apply)
         self.said: list[TapeEntry] = []
         self.number = 0
 
     async def open(self) -> None:
         await self.tape.ensure_bootstrap_anchor()
         await self.home.ensure_bootstrap_anchor()
+        await self.common.ensure_bootstrap_anchor()
         await self.tape.append(scope_entry(HOME))
         await self.zone.ensure()
 
@@ -144,6 +158,71 @@ class Life:
             lambda _: [batch_entry(self.facts, outcome, key=key, author="person")]
         )
 
+    async def keep(self, word: str, place: int, whole: bool, everybodys: bool) -> None:
+        """Change a shared value, and believe something of what was said, of a fact and of a belief."""
+        tape, fold = (self.common, self.commons) if everybodys else (self.home, self.facts)
+        held, now = fold.compartments, self.clock.now()
+        key = f"key{place % 3}" if place % 2 else f"key {word}"
+        value = ({"deep": [word, place]}, f"it is {word}", [f"about {word}", "rain"])[place % 3]
+        known = held.references.get(key)
+        version = known.version + 1 if known is not None else 1
+        since = (
+            known.created_at if known is not None else now + timedelta(seconds=len(held.versions))
+        )
+        said = [episode_id(SESSION, one.id) for one in self.said]
+        source = said[place % len(said)] if said else "a person"
+        made = SharedReference(key, value, version, source, since, now, "person")
+        rests = [*said[place % 4 :][:2], *(str(one) for one in fold.facts if one % 3 == place % 3)]
+        rests += [one for one in held.patterns if int(one[1:]) % 2 == place % 2]
+        content = {"text": f"Always {word if place % 5 < 2 else 'so'}", "if": "it rains"}
+        number = f"p{held.next_pattern}"
+        belief = SynthesizedPattern(number, "heuristic", content, rests or ["h1"], 0.8, now, now)
+        older = [replace(one, reason=f"{word} again") for one in held.patterns.values()][:1]
+        data = {"references": [made.as_json()], "patterns": [belief.as_json()]}
+        data["patterns"] += [one.as_json() for one in older]
+        data |= {"key": f"c{fold.last}", "decision": {"approved": True, "reason": f"as {word}"}}
+        await self.change(tape, fold, data, whole)
+
+    async def work(self, word: str, place: int, whole: bool, switch: bool) -> None:
+        """Work on a problem: change it and its working set, and perhaps switch to it."""
+        fold = self.fold.facts
+        held, now = fold.compartments, self.clock.now()
+        number = f"p{1 + place % 2}"
+        known = held.working.get(number) or WorkingSet(number, SESSION, now, now)
+        items = list(known.assumptions)[-3:]
+        working = replace(
+            known,
+            constraints={"must": ["stay", f"see {word}"], "must_not": [word]},
+            assumptions=[*items, {"a": f"{word} is there", "confidence": 0.5}],
+            open_questions=[f"where is {word}?", "when?"],
+            partial_artifacts={"letter": f"Dear {word}", word: "x", "list": ["a"]},
+            local_decisions=[{"d": "go", "why": word}, {"d": "stay", "why": "rain"}],
+        )
+        name = f"Trip to {word}" if place % 3 else "Taxes"
+        summary = f"must: see {word}\nopen: when?"
+        problem = Problem(number, name, "active", SESSION, now, now, summary=summary)
+        ids = [one.id for one in self.said][-3:]
+        problem = replace(problem, messages=tuple(ids), weight=(len(ids), 30))
+        data = {"problems": [problem.as_json()], "working": [working.as_json()]}
+        data |= {"key": f"w{fold.last}"}
+        if not switch:
+            await self.change(self.tape, fold, data, whole)
+            return
+        await self.change(self.tape, fold, data | {"active": number}, whole)
+        content = {"text": f"{summary}", word: [word], "n": 3}
+        told = episode_entry("summary", content, problem=number, layer=word, tags=["a", word])
+        returns = {"ids": ids, "messages": len(ids), "tokens": 30}
+        state = {"problem": number, "name": name, "summary": summary, "returns": returns}
+        boundary = anchor(f"problem/{number}", {**state, "owner": "human"}, problem=number)
+        await self.tape.append_many([told, boundary])
+
+    async def change(self, tape: TapeService, fold: FactFold, data: Any, whole: bool) -> None:
+        def composed(_: int) -> list[TapeEntry]:
+            made = bus_entry(fold, data)
+            return [event(BUS, made.data | {"state": fold.state()}) if whole else made]
+
+        await tape.append_composed(composed)
+
     async def derive(self, kind: str, word: str) -> None:
         line = f"the {word} is noted"
         if kind == "daily":
@@ -192,7 +271,7 @@ class Life:
         memory = await self.memory()
         asked = event(COMMAND, {"name": "memory", "arguments": "forget x"}, inbound="ask")
         request = await self.tape.append(asked)
-        surveyor = Surveyor(memory, Rights(everything=True, sender="7"), owner=True)
+        surveyor = Surveyor(memory, Rights(everything=True), owner=True)
         eraser = Eraser(surveyor, self.scopes, no_traces)
         done = await eraser.erase(what, request, (frozenset(memory.home.fold.facts), 10_000))
         assert isinstance(done, Erased)
@@ -205,6 +284,7 @@ steps = st.lists(
     st.one_of(
         st.tuples(st.just("say"), words, flags, flags, st.sampled_from(("", *MARKERS))),
         st.tuples(st.just("learn"), words, st.integers(0, 30), flags),
+        st.tuples(st.sampled_from(("keep", "work")), words, st.integers(0, 30), flags, flags),
         st.tuples(
             st.sampled_from(("daily", "zone", "history", "prompt", "command", "new", "event")),
             words,
@@ -223,8 +303,32 @@ async def lived(life: Life, told: list[Any]) -> None:
         elif kind == "learn":
             if life.said:
                 await life.learn(word, life.said[more[0] % len(life.said)], more[1])
+        elif kind in ("keep", "work"):
+            await (life.keep if kind == "keep" else life.work)(word, *more)
         else:
             await life.derive(kind, word)
+
+
+def changes_alone(entries: Sequence[TapeEntry]) -> FactFold:
+    """Return the fold of changes, without the whole states among them."""
+    fold = FactFold()
+    for entry in entries:
+        if entry.name in CHAIN:
+            data = {key: value for key, value in entry.data.items() if key != "state"}
+            fold.apply(replace(entry, payload={"name": entry.name, "data": data}))
+    return fold
+
+
+def believed(fold: FactFold) -> tuple[Any, Any, Any]:
+    """Return what must be the same, however a fold was made."""
+    return fold.facts, replace(fold.compartments, used=None), (fold.keys, fold.next_id)
+
+
+def records(held: Compartments) -> Any:
+    """Return what of compartments stays when words go: ids, versions, times, and who is active."""
+    versions = sorted(at for found in held.versions.values() for at in found.values())
+    working = {key: one.expires_at for key, one in held.working.items()}
+    return held.patterns.keys(), held.problems.keys(), working, versions, held.active
 
 
 def everything(entries: Texts) -> str:
@@ -276,6 +380,8 @@ async def check(told: list[Any], choice: int, by_words: bool) -> None:
     assert what is not None
     before = await life.all()
     frozen = folded(await life.store.read(HOME))
+    tapes = (HOME, WORKSPACE, SESSION)
+    held = {tape: folded(await life.store.read(tape)).compartments for tape in tapes}
     await life.forget(what)
     after = await life.all()
 
@@ -316,6 +422,29 @@ async def check(told: list[Any], choice: int, by_words: bool) -> None:
         ]
         assert fact.text in (old.text, "")
         assert fact.text or fact.status not in ("active", "pending")
+    # What the compartments hold keeps its ids and versions; changes, whole states and what runs agree.
+    erased = {f"{tape}#{number}" for (tape, number), one in after.items() if is_erased(one)}
+    memory = await life.memory()
+    live = {HOME: memory.home.fold, WORKSPACE: memory.workspace.fold, SESSION: life.fold.facts}
+    for tape in tapes:
+        entries = await life.store.read(tape)
+        now = folded(entries)
+        assert believed(now) == believed(changes_alone(entries)) == believed(live[tape]), tape
+        assert records(now.compartments) == records(held[tape])
+        for number, belief in now.compartments.patterns.items():
+            assert erased.isdisjoint(belief.evidence_ids)
+            assert belief.text or belief.status == "retired"
+            was = held[tape].patterns[number]
+            marks = f"{was.content}{was.evidence_ids}"
+            if by_words and belief.text != was.text:
+                assert marked.isdisjoint(one for one in MARKERS if one in belief.text)
+            if belief.evidence_ids == was.evidence_ids and not any(one in marks for one in MARKERS):
+                assert belief.text == was.text
+        for key, value in now.compartments.references.items():
+            was_value = held[tape].references.get(key)
+            if was_value is not None and not any(one in f"{was_value}" for one in MARKERS):
+                assert value == replace(was_value, stale=value.stale)
+            assert value.value is None or value.source not in erased or value.stale
     # The session opens, from its tail as from its beginning, and can be shown to a model.
     tail = await load_fold(life.tape, max_messages=50, max_tokens=20_000)
     whole = SessionFold(WindowFold(50, 20_000))
@@ -323,6 +452,7 @@ async def check(told: list[Any], choice: int, by_words: bool) -> None:
         whole.apply(entry)
     assert tail.window.entries == whole.window.entries
     assert tail.zone.snapshot == whole.zone.snapshot
+    assert believed(tail.facts) == believed(whole.facts)
     assert tail.turns.undelivered == whole.turns.undelivered
     assert all(one["content"] != "" for one in default_context(tail.window))
     # Asked again, nothing is left to erase.

@@ -9,14 +9,14 @@ import pytest
 
 from bot.memory.facts.fact import Evidence, Fact
 from bot.memory.facts.fold import FACTS, folded
-from bot.memory.forgetting.records import FactScrubber
+from bot.memory.forgetting.records import RecordScrubber
 from bot.memory.forgetting.scrubbing import Scrubber
 from bot.memory.forgetting.tombstones import tombstone
 from bot.memory.forgetting.wanted import Wanted
 from bot.memory.forgetting.wording import Wording
 from bot.memory.snapshot import DAILY, HISTORY, LONG_TERM
+from bot.memory.spoken import TURN_END
 from bot.memory.turns import COMMAND, REPLY
-from bot.memory.window import TURN_END
 from bot.tape.entries import TapeEntry, anchor, event, message, system, tool_call, tool_result
 from bot.tape.store import header
 
@@ -113,7 +113,7 @@ def test_an_erased_fact_keeps_its_number_and_links_and_is_never_believed() -> No
     data = {"key": "k", "author": "person", "previous": 0, "ops": operations}
     data["state"] = {"facts": [operations[0]["fact"]], "next": 9, "keys": [["j", 1]]}
     record = TapeEntry(3, "event", {"name": FACTS, "data": data})
-    scrubbed = FactScrubber(SCRUBBER, {1}, {("a:1", 5)}).entry(record)
+    scrubbed = RecordScrubber(SCRUBBER, {1}, {("a:1", 5)}).entry(record)
     assert WORD not in json.dumps(scrubbed.payload)
     before, after = folded([record]), folded([scrubbed])
     assert (after.next_id, after.keys) == (before.next_id, before.keys)
