@@ -20,9 +20,9 @@ from platform_kills import Death, Kills
 from platform_stage import TOKEN, Place, Stage, is_half
 from platform_talk import Said
 
+from bot.memory.spoken import TURN_END
 from bot.memory.transcript import recorded_at
 from bot.memory.turns import DELIVERY, TURN_RESUME
-from bot.memory.window import TURN_END
 from bot.tape.entries import TapeEntry
 from bot.tape.store import REPAIR
 

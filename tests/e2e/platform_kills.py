@@ -17,8 +17,8 @@ from platform_lives import KILLED, SECONDS, Life, Lives
 from platform_stage import Stage, is_half, now
 from platform_talk import Talk
 
+from bot.memory.spoken import TURN_END
 from bot.memory.turns import TurnFold
-from bot.memory.window import TURN_END
 
 _LOOK_SECONDS = 0.1
 _MOST_UNSETTLED = 3  # a turn that was cut off four times is given up, with an apology

@@ -12,7 +12,7 @@ from bot.bus import Knock, Verdict
 from bot.llm.base import CapabilityProfile, ModelRequest
 from bot.media.blobs import BlobStore
 from bot.media.desk import MediaDesk
-from bot.memory.window import TURN_END
+from bot.memory.spoken import TURN_END
 from bot.testing.host import Bounds, Host, session_host
 from bot.testing.scripted_model import Held, ScriptedModel, says
 from bot.testing.telegram_server import TelegramServer

@@ -1,0 +1,42 @@
+"""A home in which two problems are worked on, and a model that opens one when it is told to."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from bot.llm.base import ModelRequest
+from bot.testing.host import Host, session_host
+from bot.testing.scripted_model import ScriptedModel, calls, says
+
+MESSAGE = "the-one"
+"""The platform's id of what is said when the process is killed."""
+
+TALK = (
+    "/problem new Trip",
+    "/problem note must be cheap",
+    "where to?",
+    "/problem new Taxes",
+    "/problem note ask which year?",
+    "what is due?",
+)
+
+
+def step(request: ModelRequest) -> Any:
+    """Answer; where the newest message asks for it, open a problem, or close this one, first."""
+    last = request.messages[-1]
+    words = str(last["content"]).partition("<records>")[0]
+    if last["role"] == "user" and "please open" in words:
+        return calls(("problem_open", {"problem": words.split("please open ")[1].strip()}))
+    if last["role"] == "user" and "please end" in words:
+        return calls(("problem_close", {"state": "completed"}))
+    return says("done")
+
+
+@asynccontextmanager
+async def home(folder: Path) -> AsyncIterator[Host]:
+    """Run the program in a folder."""
+    async with session_host(folder, ScriptedModel(step)) as host:
+        yield host
