@@ -30,7 +30,9 @@ FIGURES = {
     "resident": "memory of a thousand open sessions",
     "search": "a search at ten thousand to a million entries, and the index's size and making",
     "index": "from an append until it is found, and the index's share of a turn",
+    "bus": "the memory bus: a gated write, a fold after many events, a context packet",
     "month": "a month of daily use: what is remembered, beside what is true",
+    "encodings": "what a month's memory costs a model, as JSON and encoded",
     "remote": "durable appends a second over HTTP",
 }
 _LONGEST = 600

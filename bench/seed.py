@@ -11,7 +11,8 @@ from bot.bus import Address, DeliveryReport, Inbound, Sender
 from bot.clock import iso
 from bot.memory.fold import SessionFold
 from bot.memory.snapshot import HISTORY, MemorySnapshot, zone_entries
-from bot.memory.window import LOOP_STEP, TURN_END, TURN_START, WindowFold
+from bot.memory.spoken import LOOP_STEP, TURN_END, TURN_START
+from bot.memory.window import WindowFold
 from bot.sessions.records import delivery_entry, message_entry
 from bot.tape.entries import (
     MEMORY_CONSOLIDATED,

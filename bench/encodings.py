@@ -1,0 +1,280 @@
+"""What a model reads of a month's memory: plain JSON beside the encoding of the compartments."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta
+from importlib.util import find_spec
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from bench.life import _TALK, ATTRIBUTES, Keeper, Life
+from bench.month import TURNS, Month, simulate
+from bench.report import Cell, Scale, Table
+from bot.clock import iso
+from bot.memory.bus.compression import (
+    encode_episodes,
+    encode_patterns,
+    encode_problems,
+    encode_references,
+    encode_working_sets,
+)
+from bot.memory.bus.episodes import episode_of
+from bot.memory.bus.patterns import pattern_of
+from bot.memory.bus.records import EpisodeEntry, Problem, SharedReference, WorkingSet
+from bot.tape.entries import TapeEntry
+from bot.tape.stores.file import FileTapeStore
+
+WANTED = 65
+"""Per cent that the compartments' notation is to save of plain JSON."""
+
+_LANE = "fake:1"
+_WEEKS = 4
+_MOST = 8
+"""Of each kind of thing in a working set."""
+
+Counter = Callable[[str], int]
+
+# Names that our own code gives; all other text in content is somebody's.
+_OURS = frozenset({"role", "tool", "op", "verdict", "by", "status", "phase", "name"})
+
+
+@dataclass(frozen=True, slots=True)
+class Compartment:
+    """Records of one kind.
+
+    Attributes:
+        name: Of the compartment.
+        records: That it holds.
+        encode: Writes them for the model.
+        free: Which fields hold text of people and models.
+    """
+
+    name: str
+    records: Sequence[Any]
+    encode: Callable[[Any], str]
+    free: tuple[str, ...]
+
+    def plain(self) -> str:
+        """Return the records as compact JSON, all fields named, times in ISO 8601."""
+        return json.dumps([asdict(one) for one in self.records], separators=(",", ":"),
+                          ensure_ascii=False, default=iso)  # fmt: skip
+
+    def texts(self) -> list[str]:
+        """Return the free text that is in them, which no notation makes shorter."""
+        return [
+            text
+            for one in self.records
+            for name in self.free
+            for text in _texts(getattr(one, name))
+        ]
+
+
+def lived(month: Month, entries: Sequence[TapeEntry], turns: int) -> list[Compartment]:
+    """Return what the compartments hold of a month."""
+    told = [one for entry in entries if (one := episode_of(_LANE, entry)) is not None]
+    said = [one for one in told if one.entry_type == "turn" and one.content["role"] == "user"]
+    patterns = [pattern_of(fact) for fact in (*month.active, *month.ended, *month.pending)]
+    sets = _working_sets(said)
+    kept = [
+        Compartment("working sets", sets, encode_working_sets, (
+            "constraints", "assumptions", "open_questions", "partial_artifacts", "local_decisions")),
+        Compartment("shared reference", _references(said, turns), encode_references, ("value",)),
+        Compartment("episodes", told, encode_episodes, ("content",)),
+        Compartment("patterns", patterns, encode_patterns, ("content",)),
+        Compartment("problems", _problems(sets, told), encode_problems, ("name", "summary")),
+    ]  # fmt: skip
+    return [replace(one, records=[_dated(record) for record in one.records]) for one in kept]
+
+
+def counters() -> dict[str, Counter | None]:
+    """Return ways of counting tokens; None where a tokenizer is not installed.
+
+    litellm carries the vocabularies, so that nothing is fetched.
+    """
+    found: dict[str, Counter | None] = {
+        "characters / 4": lambda text: -(-len(text) // 4),
+        "o200k_base": None,
+        "Claude 2's": None,
+    }
+    package = find_spec("litellm")
+    if package is None or not package.submodule_search_locations:
+        return found
+    folder = Path(package.submodule_search_locations[0]) / "litellm_core_utils" / "tokenizers"
+    os.environ["TIKTOKEN_CACHE_DIR"] = str(folder)
+    import tiktoken
+    from tokenizers import Tokenizer
+
+    newer = tiktoken.get_encoding("o200k_base")
+    older = Tokenizer.from_file(str(folder / "anthropic_tokenizer.json"))
+    found["o200k_base"] = lambda text: len(newer.encode(text, disallowed_special=()))
+    found["Claude 2's"] = lambda text: len(older.encode(text, add_special_tokens=False).ids)
+    return found
+
+
+async def measure(scale: Scale) -> list[Table]:
+    """Live a month, and write down what its memory holds in both ways."""
+    turns = scale.pick(TURNS, 300)
+    month = await simulate(scale.work / "month", Keeper(), turns=turns)
+    store = FileTapeStore(scale.work / "month" / "tapes", sync=False)
+    entries = await store.read(_LANE)
+    await store.close()
+    kept = lived(month, entries, turns)
+    return [*_tables(kept), _by_length(kept)]
+
+
+def _tables(kept: Sequence[Compartment]) -> Iterator[Table]:
+    head = ["compartment", "records", "as JSON", "encoded", "saved, %", "free text in both",
+            "saved of the rest, %"]  # fmt: skip
+    for name, count in counters().items():
+        rows: list[list[Cell]] = []
+        if count is not None:
+            rows = [_row(one, count) for one in kept]
+            sums = [sum(int(row[at] or 0) for row in rows) for at in (1, 2, 3, 5)]
+            rows.append(_figures("all", *sums))
+        notes = [] if rows else ["The package is not installed."]
+        yield Table(f"What a month's memory costs a model, in tokens by {name}", head, rows, notes)
+
+
+def _row(kept: Compartment, count: Counter) -> list[Cell]:
+    free = sum(map(count, kept.texts()))
+    plain, short = count(kept.plain()), count(kept.encode(kept.records))
+    return _figures(kept.name, len(kept.records), plain, short, free)
+
+
+def _figures(name: str, records: int, plain: int, short: int, free: int) -> list[Cell]:
+    rest = _saved(plain - free, short - free)
+    return [name, records, plain, short, _saved(plain, short), free, rest]
+
+
+def _saved(before: int, after: int) -> float:
+    return 100 * (1 - after / before)
+
+
+def _by_length(kept: Sequence[Compartment]) -> Table:
+    """Say the same turns at greater length: text is kept whole, so the share saved falls."""
+    talk = [one for one in kept[2].records if one.entry_type == "turn"][-600:]
+    rows: list[list[Cell]] = []
+    for length in (25, 50, 100, 200, 400, 1_600):
+        dice = random.Random(length)
+        longer = [
+            replace(one, content={**one.content, "content": _of_length(length, dice)})
+            for one in talk
+        ]
+        again = replace(kept[2], records=longer)
+        counted = [
+            _saved(count(again.plain()), count(again.encode(longer))) if count else None
+            for count in counters().values()
+        ]
+        rows.append([f"{length} characters", *counted])
+    head = ["text of each turn", *(f"saved, % by {name}" for name in counters())]
+    note = f"No notation saves {WANTED} % where the texts are most of what is read."
+    return Table("Turns by how long their texts are", head, rows, [note])
+
+
+def _of_length(length: int, dice: random.Random) -> str:
+    parts: list[str] = []
+    while sum(map(len, parts)) < length:
+        parts.append(dice.choice(_TALK))
+    return " ".join(parts)[:length].strip()
+
+
+def _texts(held: Any) -> Iterator[str]:
+    if isinstance(held, str):
+        yield held
+    elif isinstance(held, dict):
+        for key, one in held.items():
+            if key not in _OURS:
+                yield from _texts(one)
+    elif isinstance(held, list):
+        for one in held:
+            yield from _texts(one)
+
+
+def _references(said: Sequence[EpisodeEntry], turns: int) -> list[SharedReference]:
+    """Return what the person's attributes are at the end, each change a version of its own."""
+    life, found = Life(), dict[str, SharedReference]()
+    for _, episode in zip(life.says(turns), said, strict=False):
+        for key, value in life.current.items():
+            old, when = found.get(key), episode.timestamp
+            if old is None:
+                made = SharedReference(key, value, 1, episode.id, when, when, "person")
+            else:
+                made = replace(old, value=value, version=old.version + 1, source=episode.id,
+                               updated_at=when)  # fmt: skip
+            if old is None or old.value != value:
+                found[key] = replace(made, entry=_number(episode) + 1)
+    return list(found.values())
+
+
+def _working_sets(said: Sequence[EpisodeEntry]) -> list[WorkingSet]:
+    """Return a working set for each week, of what the person said in it."""
+    size = -(-len(said) // _WEEKS)
+    return [
+        _working_set(f"p{at // size + 1}", said[at : at + size]) for at in range(0, len(said), size)
+    ]
+
+
+def _working_set(problem: str, said: Sequence[EpisodeEntry]) -> WorkingSet:
+    texts = [str(one.content["content"]) for one in said]
+    newest = list(dict.fromkeys(reversed(texts)))
+    told = [(text, fact) for text in newest if (fact := _stated(text)) is not None]
+    made: datetime = said[0].timestamp
+    return WorkingSet(
+        problem,
+        _LANE,
+        made,
+        said[-1].timestamp + timedelta(hours=2),
+        {
+            "must": [fact for text, fact in told if "eadline" in text][:_MOST],
+            "must_not": [text for text in newest if ", not " in text][:_MOST],
+        },
+        [{"a": fact, "confidence": 0.8} for _, fact in told[:_MOST]],
+        [text for text in newest if text.endswith("?")][:_MOST],
+        {"notes": "\n".join(fact for _, fact in told[_MOST : 2 * _MOST])},
+        [{"d": fact, "why": text} for text, fact in told[2 * _MOST : 3 * _MOST]],
+    )
+
+
+def _stated(text: str) -> str | None:
+    """Return what a message states of an attribute, as a fact."""
+    for one in ATTRIBUTES:
+        for value in one.values:
+            if any(form.format(v=value) == text for form in one.said):
+                return one.fact.format(v=value)
+    return None
+
+
+def _problems(sets: Sequence[WorkingSet], told: Sequence[EpisodeEntry]) -> list[Problem]:
+    """Return a problem for each week, its working set recorded by itself."""
+    found = []
+    said = [one for one in told if one.entry_type == "turn"]
+    ends = accumulate([-(-len(said) // _WEEKS)] * len(sets))
+    for number, (one, end) in enumerate(zip(sets, ends, strict=True), 1):
+        ids = tuple(map(_number, said[:end][-60:]))
+        summary = "; ".join(str(decision["d"]) for decision in one.local_decisions[:4])
+        last = min(one.expires_at - timedelta(hours=2), said[-1].timestamp)
+        state = "active" if number == len(sets) else "paused"
+        found.append(Problem(one.problem_id, f"week {number}", state, _LANE, one.created_at, last,
+                             None, 5, summary, ids, (len(ids), 900)))  # fmt: skip
+    return found
+
+
+def _dated(record: Any) -> Any:
+    """Return a record with times to the millisecond, as real ones are: the month's clock stands still."""
+    salt = record.id if isinstance(record, EpisodeEntry) else ""
+    moments = {
+        name: held + timedelta(milliseconds=random.Random(f"{held}{salt}").randrange(60_000))
+        for name in record.__slots__
+        if isinstance(held := getattr(record, name), datetime)
+    }
+    return replace(record, **moments)
+
+
+def _number(episode: EpisodeEntry) -> int:
+    return int(episode.id.rpartition("#")[2])
