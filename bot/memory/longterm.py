@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from contextlib import aclosing
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from bot.errors import MemoryRefused
 from bot.memory.bus.bus import MemoryBus
 from bot.memory.bus.patterns import ranks_of
 from bot.memory.bus.rendering import references_read, rendered
 from bot.memory.bus.semantic import patterns_lines
+from bot.memory.bus.working import held_until
 from bot.memory.facts.citing import cite
 from bot.memory.facts.fact import Fact
 from bot.memory.facts.proposals import Batch, Outcome, Proposal
@@ -162,7 +163,9 @@ class LongTermMemory:
             # What is quoted, or gives orders, is shown to a person alone until they decide.
             own = one.fact is not None and one.fact.origin in ("person", "member")
             if one.fact is not None and contested and own and not one.proposal.suspect:
-                held = {"a": one.fact.text, "confidence": one.fact.confidence, "fact": one.fact.id}
+                hours = timedelta(hours=self.home.gate.thresholds.pending_hours)
+                until = self.home.clock.now() + hours
+                held = held_until(one.fact.text, one.fact.confidence, until, fact=one.fact.id)
                 await self.bus.working_sets.add(self.fold.problem, "assumptions", held)
         return outcome
 

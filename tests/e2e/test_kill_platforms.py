@@ -125,6 +125,7 @@ def check(books: Books, kills: int) -> None:
     assert len(books.strays) < FEW + kills / 4, books.strays
 
 
+@pytest.mark.slow
 async def test_two_kills_between_two_platforms_cost_no_message(tmp_path: Path):
     """A few kills, for every run of the suite."""
     check(await kill_often(tmp_path, 2, SEED), 2)

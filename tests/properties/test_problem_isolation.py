@@ -289,6 +289,7 @@ def _check(todo: list[str], builder: str) -> None:
         anyio.run(World(Path(folder), builder).live, [*todo, "restart", *SWEEP, TASK])
 
 
+@pytest.mark.slow
 @settings(max_examples=3, **_QUIETLY)
 @given(st.lists(actions, min_size=6, max_size=14), st.sampled_from(BUILDERS))
 def test_nothing_of_a_problem_is_shown_in_another(todo, builder):

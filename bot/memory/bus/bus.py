@@ -24,7 +24,7 @@ from bot.memory.bus.semantic import SemanticSynthesisStore
 from bot.memory.bus.shared import SharedReferenceStore
 from bot.memory.bus.signals import signals_for
 from bot.memory.bus.values import check_key, check_value, leaves, no_secret, stated, told
-from bot.memory.bus.working import WorkingSetStore
+from bot.memory.bus.working import WorkingSetStore, held_until
 from bot.memory.bus.written import Admitted, Written, record_of, written_by
 from bot.memory.facts.fold import bus_entry
 from bot.memory.gate.alignment import goals_of
@@ -264,7 +264,8 @@ class MemoryBus:
         own, problem = self._own, request.problem_id or ""
         content = {**request.data, **record}
         if decision.target_compartment == "working":
-            held = {"a": request.data["text"], "confidence": request.data["confidence"]}
+            until = decision.expiry or self._clock.now()
+            held = held_until(request.data["text"], request.data["confidence"], until)
             again = f"{cause}:held" if cause else ""
             await self.working_sets.add(problem, "assumptions", held, cause=again)
 

@@ -43,7 +43,8 @@ class WorkingSet:
         created_at: When it was made.
         expires_at: When it ends unless it is used before.
         constraints: ``{"must": [...], "must_not": [...]}``.
-        assumptions: ``[{"a": text, "confidence": 0 to 1}]``; ``"fact"`` names a pending fact.
+        assumptions: ``[{"a": text, "confidence": 0 to 1}]``; of what is contested ``"until"`` says until
+            when it holds, and ``"fact"`` names the fact that waits.
         open_questions: Texts.
         partial_artifacts: Drafts by name.
         local_decisions: ``[{"d": text, "why": text}]``.

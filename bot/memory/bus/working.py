@@ -13,11 +13,11 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from bot.clock import Clock
+from bot.clock import Clock, iso
 from bot.errors import MemoryRefused
 from bot.memory.bus.compression import working_packet
 from bot.memory.bus.entries import episode_entry
-from bot.memory.bus.records import WORKING_FIELDS, Problem, WorkingSet
+from bot.memory.bus.records import WORKING_FIELDS, Problem, WorkingSet, time_from
 from bot.memory.facts.fold import bus_entry
 from bot.memory.scope import ScopeMemory
 from bot.tape.entries import TapeEntry
@@ -80,10 +80,11 @@ class WorkingSetStore:
         """
         await self.isolate(problem_id)
         problem = self._own.compartments.problem(problem_id)
-        working = self._own.compartments.working_set(problem_id, self._clock.now())
+        now = self._clock.now()
+        working = self._own.compartments.working_set(problem_id, now)
         if problem is None or working is None or working.empty:
             return ""
-        held = [one for one in working.assumptions if _open(one, pending)]
+        held = [_shown(one) for one in working.assumptions if _open(one, pending, now)]
         # Compiled anew only where it changed: it is asked for at each step of a turn.
         working = replace(working, assumptions=held, expires_at=working.created_at)
         known = self._packets.get(problem_id)
@@ -209,10 +210,28 @@ class WorkingSetStore:
         return WorkingSet(problem_id, self._own.name, now, expires, ttl_hours=hours)
 
 
-def _open(assumption: object, pending: Container[int]) -> bool:
-    """Say whether an assumption stands: those of pending facts do until a person decides."""
-    fact = assumption.get("fact") if isinstance(assumption, dict) else None
-    return fact is None or fact in pending
+def held_until(text: str, confidence: float, until: datetime, **more: Any) -> dict[str, Any]:
+    """Return an assumption that holds until a time, such as what is contested."""
+    return {"a": text, "confidence": confidence, "until": iso(until), **more}
+
+
+def _open(assumption: object, pending: Container[int], now: datetime) -> bool:
+    """Say whether an assumption stands: for its time, and of a pending fact until a person decides."""
+    if not isinstance(assumption, dict):
+        return True
+    fact, until = assumption.get("fact"), time_from(assumption.get("until"))
+    return (fact is None or fact in pending) and (until is None or now < until)
+
+
+def _waits(assumption: dict[str, Any]) -> bool:
+    return bool(assumption.keys() & {"fact", "until"})
+
+
+def _shown(assumption: Any) -> Any:
+    """Return an assumption as a model is shown it: without until when."""
+    if not isinstance(assumption, dict):
+        return assumption
+    return {name: value for name, value in assumption.items() if name != "until"}
 
 
 def check(fields: dict[str, Any]) -> None:
@@ -274,7 +293,8 @@ def summary_of(working: WorkingSet | None) -> str:
         ("must", must),
         ("must not", must_not),
         ("decided", decided),
-        ("assumed", [one["a"] for one in _readable(working, "assumptions") if "fact" not in one]),
+        # What is contested holds for its time alone, or waits for a person.
+        ("assumed", [one["a"] for one in _readable(working, "assumptions") if not _waits(one)]),
         ("open", working.open_questions),
         ("drafts", list(working.partial_artifacts)),
     ]

@@ -10,7 +10,7 @@ from problem_rig import HOUR, Talk
 from bot.errors import MemoryRefused
 from bot.memory.bus.entries import EPISODE
 from bot.memory.bus.notes import KINDS, notes_of, with_note, without_note, without_text
-from bot.memory.bus.working import MOST_BYTES, MOST_HOURS
+from bot.memory.bus.working import MOST_BYTES, MOST_HOURS, held_until
 from bot.memory.facts.fold import bus_entry
 from bot.memory.load import load_fold
 from bot.tape.search import GENERAL
@@ -284,3 +284,15 @@ async def test_notes_of_each_kind_are_made_listed_and_taken_away(talk):
 async def test_a_note_that_says_nothing_or_too_much_is_refused(talk, kind, text, why):
     with pytest.raises(MemoryRefused, match="characters"):
         await talk.bus.working_sets.change(GENERAL, lambda one: with_note(one, kind, text, why))
+
+
+async def test_what_is_contested_is_in_the_packet_for_its_hours_and_in_no_summary():
+    talk = await Talk().open()
+    sets = talk.bus.working_sets
+    held = held_until("the deadline is in June", 0.8, talk.clock.now() + timedelta(hours=1))
+    await sets.add(GENERAL, "assumptions", held)
+    assert "in June" in await sets.compile(GENERAL)
+    assert await sets.export_summary(GENERAL) == ""
+    talk.clock.advance(HOUR)
+    assert await sets.get(GENERAL) is not None
+    assert "in June" not in await sets.compile(GENERAL)
