@@ -29,7 +29,7 @@ def test_the_benchmark_measures_every_figure(tmp_path):
     figures = json.loads(stored[0].read_text(encoding="utf-8"))["figures"]
     assert set(figures) == {
         "machine", "turns", "traffic", "crowd", "chats", "provider", "appends", "prefix", "start",
-        "resident", "search", "index", "remote", "month",
+        "resident", "search", "index", "remote", "month", "bus", "encodings",
     }  # fmt: skip
     for tables in figures.values():
         for table in tables:

@@ -127,6 +127,12 @@ class SessionFold:
         """The problem that is worked on."""
         return self.facts.compartments.active
 
+    @property
+    def searched(self) -> str | None:
+        """The problem to search in; None where there was never another: a filter costs time."""
+        alone = not self.compartments.problems and not self.facts.torn
+        return None if alone else self.problem
+
     def apply(self, entry: TapeEntry) -> None:
         """Take one entry in."""
         self.window.apply(entry)

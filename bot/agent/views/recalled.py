@@ -105,7 +105,7 @@ class Recalled:
                     before=fold.window.cut,
                     facts=[fact for fact in known if fact.text not in told],
                     vectors=vectors,
-                    problem=fold.problem,
+                    problem=fold.searched,
                 )
             # What an edit stands in the place of is not told beside it.
             shown = {one for entry in spoken for one in (entry.id, replaces(entry)) if one}
