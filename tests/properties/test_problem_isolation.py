@@ -312,6 +312,7 @@ WAYS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("builder", BUILDERS)
 async def test_what_is_not_shown_elsewhere_is_there_in_its_own_problem(tmp_path, builder):
     """The world above is no empty one: what may be shown, is."""

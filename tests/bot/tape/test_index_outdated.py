@@ -24,6 +24,8 @@ from bot.tape.entries import TapeEntry, message
 from bot.tape.search import SearchQuery
 from bot.tape.stores.file import FileTapeStore
 
+pytestmark = pytest.mark.slow
+
 TAPE = TAPES[0]
 WORDS = ("walnut", "velvet", "花园", "starling")
 
