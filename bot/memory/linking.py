@@ -14,8 +14,9 @@ from typing import Any, Literal, TypeVar
 import anyio
 
 from bot.clock import Clock, iso
-from bot.errors import TapeNotFound, VersionConflict
+from bot.errors import TapeNotFound
 from bot.memory.bus.moving import History, joined, left, taken
+from bot.memory.catching_up import catch_up, write_fresh
 from bot.memory.facts.fact import Fact
 from bot.memory.facts.fold import bus_entry
 from bot.memory.facts.proposals import Batch, Outcome
@@ -32,8 +33,6 @@ from bot.tape.store import TapeStore
 Refusal = Literal["self", "joined", "channel", "wrong", "often"]
 """Why a code joins nothing: it is one's own; one is joined already; two of one channel; it is not good;
 too many were wrong."""
-
-_ATTEMPTS = 5
 
 T = TypeVar("T")
 
@@ -65,12 +64,7 @@ class Linking:
             try:
                 if await self._tape.store.version(PEOPLE) == self.people.version:
                     return
-                first = self.people.version + 1
-                async with aclosing(portions(self._tape.store, PEOPLE, first)) as parts:
-                    async for entries in parts:
-                        for entry in entries:
-                            if entry.id > self.people.version:
-                                self.people.apply(entry)
+                await catch_up(self._tape, self.people)
             except TapeNotFound:
                 return
 
@@ -291,26 +285,8 @@ class Linking:
 
     async def _write(self, compose: Callable[[], tuple[list[TapeEntry], T]]) -> T:
         await self._tape.store.create_tape(PEOPLE)
-        for attempt in range(_ATTEMPTS):
-            await self.open()
-            result: list[T] = []
-
-            def entries(version: int, result: list[T] = result) -> list[TapeEntry]:
-                if version != self.people.version:
-                    expected = self.people.version
-                    raise VersionConflict(PEOPLE, expected=expected, actual=version)
-                made, told = compose()
-                result.append(told)
-                return made
-
-            try:
-                await self._tape.append_composed(entries)
-            except VersionConflict:
-                if attempt == _ATTEMPTS - 1:
-                    raise
-            else:
-                return result[-1]
-        raise AssertionError
+        await self.open()
+        return await write_fresh(self._tape, self.people, lambda _: compose(), self.open)
 
 
 async def _history(scope: ScopeMemory) -> History:

@@ -16,8 +16,9 @@ import anyio
 import anyio.to_thread
 
 from bot.clock import Clock
-from bot.errors import TapeNotFound, VersionConflict
+from bot.errors import TapeNotFound
 from bot.memory.bus.compartments import Compartments
+from bot.memory.catching_up import ATTEMPTS, catch_up, write_fresh
 from bot.memory.facts.fact import Fact
 from bot.memory.facts.fold import FACTS, FactFold, batch_entry, folded, is_link, pause_entry
 from bot.memory.facts.proposals import Batch, Outcome
@@ -26,7 +27,6 @@ from bot.memory.facts.undoing import changes_something, inverse, is_bound, undon
 from bot.memory.gate.deciding import Deciding
 from bot.memory.gate.policy import Radius, WriteGate
 from bot.tape.entries import TapeEntry
-from bot.tape.portions import portions
 from bot.tape.service import TapeService
 
 logger = logging.getLogger(__name__)
@@ -34,7 +34,6 @@ logger = logging.getLogger(__name__)
 Kind = Literal["session", "person", "workspace"]
 
 _RADIUS: dict[Kind, Radius] = {"session": "minimal", "person": "minimal", "workspace": "severe"}
-_ATTEMPTS = 5
 _MANY = 50
 
 T = TypeVar("T")
@@ -105,7 +104,7 @@ class ScopeMemory:
                     for entry in await last_facts(self.tape):
                         self._fold.apply(entry)
                     self._opened = True
-                await self._catch_up()
+                await catch_up(self.tape, self._fold)
             except TapeNotFound:
                 self._opened = False
 
@@ -232,35 +231,9 @@ class ScopeMemory:
         await self.open()
 
     async def _write(self, compose: Callable[[int], tuple[list[TapeEntry], T]]) -> T:
-        for attempt in range(_ATTEMPTS):
-            result: list[T] = []
-
-            def entries(version: int, result: list[T] = result) -> list[TapeEntry]:
-                if version != self._fold.version:
-                    expected = self._fold.version
-                    raise VersionConflict(self.name, expected=expected, actual=version)
-                made, outcome = compose(version)
-                result.append(outcome)
-                return made
-
-            try:
-                await self.tape.append_composed(entries)
-            except VersionConflict:
-                if attempt == _ATTEMPTS - 1 or self._shared:
-                    raise
-                await self.open()
-            else:
-                return result[-1]
-        raise AssertionError
-
-    async def _catch_up(self) -> None:
-        """Take in what another process wrote."""
-        first = self._fold.version + 1
-        async with aclosing(portions(self.tape.store, self.name, first)) as parts:
-            async for entries in parts:
-                for entry in entries:
-                    if entry.id > self._fold.version:
-                        self._fold.apply(entry)
+        # What is shared is brought up to date by whoever folds it already.
+        attempts = 1 if self._shared else ATTEMPTS
+        return await write_fresh(self.tape, self._fold, compose, self.open, attempts=attempts)
 
 
 async def last_facts(tape: TapeService, last: int | None = None) -> list[TapeEntry]:
