@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from typing import Any, get_args
 
-from bot.memory.bus.compression.legends import Ids, Times, common, header_of
+from bot.memory.bus.compression.legends import Ids, Times, common, opened
 from bot.memory.bus.compression.notation import (
     CELL,
     KEY,
@@ -119,8 +119,7 @@ def decode_episodes(text: str) -> list[EpisodeEntry]:
     """
     if not text:
         return []
-    header, *lines = text.split("\n")
-    said, ids = header_of(header, _TITLE)
+    said, ids, lines = opened(text, _TITLE)
     legend = _Legend(ids, said.get("problem"), said.get("layer", ""))
     return [found for line in lines if (found := legend.read(line)) is not None]
 

@@ -118,14 +118,15 @@ def common(values: Sequence[T]) -> T | None:
     return Counter(values).most_common(1)[0][0] if values else None
 
 
-def header_of(line: str, title: str) -> tuple[dict[str, Any], Ids]:
-    """Return what a header's cells say, and the ids that it names tapes for.
+def opened(text: str, title: str) -> tuple[dict[str, Any], Ids, list[str]]:
+    """Return what a text's header says, the ids that it names tapes for, and the lines below it.
 
     Raises:
-        ValueError: It is not the header of this title.
+        ValueError: It has not the header of this title.
     """
-    reader = Reader(line)
+    header, *lines = text.split("\n")
+    reader = Reader(header)
     reader.expect(title)
     said = reader.cells()
     tapes = {"": said["tape"]} if "tape" in said else {}
-    return said, Ids(tapes | {one: said[one] for one in _LETTERS if one in said})
+    return said, Ids(tapes | {one: said[one] for one in _LETTERS if one in said}), lines

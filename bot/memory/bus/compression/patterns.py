@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from bot.memory.bus.compression.legends import Ids, Times, common, header_of
+from bot.memory.bus.compression.legends import Ids, Times, common, opened
 from bot.memory.bus.compression.notation import (
     CELL,
     KEY,
@@ -108,8 +108,7 @@ def decode_patterns(text: str) -> list[SynthesizedPattern]:
     """
     if not text:
         return []
-    header, *lines = text.split("\n")
-    said, ids = header_of(header, _TITLE)
+    said, ids, lines = opened(text, _TITLE)
     legend = _Legend(Times(said.get("year")), ids, said["type"], said.get("decay", _DECAY))
     return [legend.read(line) for line in lines]
 

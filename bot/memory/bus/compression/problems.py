@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from bot.memory.bus.compression.legends import Times, common, header_of
+from bot.memory.bus.compression.legends import Times, common, opened
 from bot.memory.bus.compression.notation import CELL, KEY, Reader, cell, value, word, words
 from bot.memory.bus.compression.working import decode_working, encode_working
 from bot.memory.bus.records import Problem
@@ -93,8 +93,7 @@ def decode_problems(text: str) -> list[Problem]:
     """
     if not text:
         return []
-    header, *lines = text.split("\n")
-    said, _ = header_of(header, _TITLE)
+    said, _, lines = opened(text, _TITLE)
     legend = _Legend(Times(said.get("year")), said.get("lane"))
     found: list[Problem] = []
     for inside, group in groupby(lines, lambda line: line.startswith(_INSIDE)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from bot.memory.bus.compression.legends import Ids, Times, common, header_of
+from bot.memory.bus.compression.legends import Ids, Times, common, opened
 from bot.memory.bus.compression.notation import CELL, KEY, Reader, cell, value, word
 from bot.memory.bus.records import SharedReference
 from bot.memory.gate.alignment import GOALS
@@ -83,8 +83,7 @@ def decode_references(text: str) -> list[SharedReference]:
     """
     if not text:
         return []
-    header, *lines = text.split("\n")
-    said, ids = header_of(header, _TITLE)
+    said, ids, lines = opened(text, _TITLE)
     legend = _Legend(Times(said.get("year")), ids, said.get("by", ""))
     return [legend.read(line) for line in lines]
 

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
-from bot.memory.bus.compression.legends import Times, common, header_of
+from bot.memory.bus.compression.legends import Times, common, opened
 from bot.memory.bus.compression.notation import (
     CELL,
     Reader,
@@ -102,8 +102,7 @@ def decode_working_sets(text: str) -> list[WorkingSet]:
     """
     if not text:
         return []
-    header, *lines = text.split("\n")
-    said, _ = header_of(header, _TITLE)
+    said, _, lines = opened(text, _TITLE)
     legend = _Legend(Times(said.get("year")), said.get("lane"))
     starts = [at for at, line in enumerate(lines) if line.startswith(_FIRST)]
     return [legend.read(lines[at:end]) for at, end in pairwise([*starts, len(lines)])]
