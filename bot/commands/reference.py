@@ -124,7 +124,7 @@ def _heard(context: CommandContext) -> str:
 def _elsewhere(wanted: str, written: Written) -> str:
     """Return what became of a write that the gate sent elsewhere."""
     decision = written.decision
-    if decision.target_compartment == "working":
+    if written.held:
         return f"Not {wanted}, but noted in the problem at hand: {decision.reason}."
     logged = " It is on record." if decision.approved else ""
     return f"Not {wanted}: {decision.reason}.{logged}"

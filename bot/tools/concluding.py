@@ -45,8 +45,7 @@ class ConcludeArguments(BaseModel):
 
 
 async def _conclude(arguments: ConcludeArguments, context: ToolContext) -> ToolOutcome:
-    if context.memory.paused:
-        raise MemoryRefused("the user paused memory: nothing is learned until `/memory resume`")
+    context.check_learning()
     content = _content(arguments)
     evidence = [one.id for one in context.asking] if not arguments.evidence else arguments.evidence
     pattern = SynthesizedPattern(
@@ -96,10 +95,7 @@ def _told(written: Written) -> str:
     """Return what became of it."""
     if written:
         return f"Kept as {written.id}; it fades unless new evidence confirms it."
-    decision = written.decision
-    if decision.target_compartment == "working":
-        return f"Not concluded: {decision.reason}. It is noted as an assumption of the problem at hand."
-    return f"Not concluded: {decision.reason}."
+    return f"Not concluded: {written.why}"
 
 
 CONCLUDE = Tool(

@@ -53,7 +53,7 @@ class NoArguments(_Arguments):
 
 
 async def _save(arguments: SaveArguments, context: ToolContext) -> ToolOutcome:
-    _check_learning(context)
+    context.check_learning()
     memory = context.memory
     if context.zone.read().long_term == arguments.content.strip():
         return ToolOutcome("Long-term memory already says exactly this.")
@@ -64,13 +64,8 @@ async def _save(arguments: SaveArguments, context: ToolContext) -> ToolOutcome:
     )
 
 
-def _check_learning(context: ToolContext) -> None:
-    if context.memory.paused:
-        raise MemoryRefused("the user paused memory: nothing is learned until `/memory resume`")
-
-
 async def _daily(arguments: DailyArguments, context: ToolContext) -> ToolOutcome:
-    _check_learning(context)
+    context.check_learning()
     zone = context.zone
     day = check_date(arguments.date, zone.today(), zone.retention_days)
     content = noted(arguments.content, context)

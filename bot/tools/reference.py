@@ -38,8 +38,7 @@ class ReferArguments(BaseModel):
 async def _refer(arguments: ReferArguments, context: ToolContext) -> ToolOutcome:
     if arguments.value is None:
         return ToolOutcome(await _read(arguments.key, context))
-    if context.memory.paused:
-        raise MemoryRefused("the user paused memory: nothing is learned until `/memory resume`")
+    context.check_learning()
     if not context.may_clear:
         raise MemoryRefused("in a group only an owner may change it, with `/reference set`")
     if not context.asking:
@@ -79,10 +78,8 @@ def _told(key: str, written: Written) -> str:
     """Return what became of a write."""
     if written:
         return f"{key} is set (version {written.id})."
-    decision = written.decision
-    if decision.target_compartment == "working":
-        return f"Not set: {decision.reason}. It is noted as an assumption of the problem at hand."
-    return f"Not set: {decision.reason}. The user can: `/reference set {key} …`."
+    can = "" if written.held else f" The user can: `/reference set {key} …`."
+    return f"Not set: {written.why}{can}"
 
 
 REFER = Tool(

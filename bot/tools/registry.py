@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from bot.embeddings.vectors import VectorIndex
-from bot.errors import TapebotError
+from bot.errors import MemoryRefused, TapebotError
 from bot.llm.base import ToolCall, ToolSpec, Usage
 from bot.memory.longterm import LongTermMemory
 from bot.memory.snapshot import MemorySnapshot
@@ -61,6 +61,15 @@ class ToolContext:
     vectors: VectorIndex | None = None
     problem: str = GENERAL
     spend: Callable[[Usage], None] = lambda _: None
+
+    def check_learning(self) -> None:
+        """See that something may be learned now.
+
+        Raises:
+            MemoryRefused: Memory is paused.
+        """
+        if self.memory.paused:
+            raise MemoryRefused("the user paused memory: nothing is learned until `/memory resume`")
 
 
 @dataclass(frozen=True, slots=True)

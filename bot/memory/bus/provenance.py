@@ -1,13 +1,8 @@
-"""What a write rests on: entries of tapes by their ids, as evidence."""
+"""What a write rests on: entries of tapes by their ids."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from bot.errors import TapeNotFound
-from bot.memory.facts.citing import cite
-from bot.memory.facts.fact import Evidence
-from bot.memory.forgetting.tombstones import is_erased
 from bot.tape.entries import TapeEntry
 from bot.tape.store import TapeStore
 
@@ -34,9 +29,3 @@ async def entry_of(store: TapeStore, episode: str) -> tuple[str, TapeEntry] | No
     except TapeNotFound:
         return None
     return (place[0], found[0]) if found else None
-
-
-async def evidence_of(store: TapeStore, episodes: Iterable[str]) -> list[Evidence]:
-    """Return as evidence what ids name, in order; what is not there, or was erased, is left out."""
-    found = [await entry_of(store, one) for one in episodes]
-    return [cite(*one) for one in found if one is not None and not is_erased(one[1])]

@@ -30,6 +30,17 @@ class Written:
         """Say whether it was written where it was to go."""
         return bool(self.id) and self.decision.target_compartment == self.requested
 
+    @property
+    def held(self) -> bool:
+        """Whether it waits as an assumption of the problem at hand."""
+        return self.decision.target_compartment == "working"
+
+    @property
+    def why(self) -> str:
+        """Why it is not where it was to go, in sentences for a model."""
+        noted = " It is noted as an assumption of the problem at hand." if self.held else ""
+        return f"{self.decision.reason}.{noted}"
+
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
