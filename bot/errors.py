@@ -12,10 +12,15 @@ TapebotError
 │   ├── SegmentDamaged       a sealed segment does not hold what was sealed
 │   ├── TapeRefused          a tape server does not allow it: token, scope, size
 │   ├── TapeUnavailable      a tape server cannot be reached, or fails
-│   └── TapeWriteError       the disk refused; nothing of the batch is on the tape
+│   └── TapeWriteError       the storage refused; nothing of the batch is known to be on the tape
+├── DatabaseError
+│   ├── DatabaseUnavailable  it cannot be reached, or does not let us in
+│   └── DatabaseOutdated     its tables are of another version of tapebot
 ├── BusError
 │   ├── InvalidInbound       a message that names no usable session
 │   ├── SessionFull          too many messages wait in this session
+│   ├── SessionLost          another holder has the session by now
+│   ├── SessionBusy          the session's holder has something to do
 │   └── BusClosed            the bus is shutting down
 ├── ChannelRefused           a platform does not let the bot in: token, intents
 ├── FileUnavailable          a file that somebody sent cannot be fetched
@@ -81,7 +86,7 @@ class TapeUnavailable(TapeError):
 
 
 class TapeWriteError(TapeError):
-    """The storage refused the write; nothing of the batch is on the tape."""
+    """The storage refused the write: nothing of the batch is on the tape, unless the text says otherwise."""
 
 
 class VersionConflict(TapeError):
@@ -94,6 +99,18 @@ class VersionConflict(TapeError):
         self.actual = actual
 
 
+class DatabaseError(TapebotError):
+    """Something about the database that processes share."""
+
+
+class DatabaseUnavailable(DatabaseError):
+    """It cannot be reached, or does not let us in; whether a write was done may be open."""
+
+
+class DatabaseOutdated(DatabaseError):
+    """Its tables are of another version of tapebot; the text says what to do."""
+
+
 class BusError(TapebotError):
     """Something about the message bus."""
 
@@ -104,6 +121,14 @@ class InvalidInbound(BusError):
 
 class SessionFull(BusError):
     """Too many messages of this session wait; the text says how many are allowed."""
+
+
+class SessionLost(BusError):
+    """The session is not this holder's any more: its lease ran out, and another may have it."""
+
+
+class SessionBusy(BusError):
+    """The session's holder has something to do; the text says so."""
 
 
 class BusClosed(BusError):

@@ -1,0 +1,1 @@
+"""PostgreSQL, which many processes share: connections, migrations, wake-ups and leases."""

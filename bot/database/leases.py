@@ -1,0 +1,129 @@
+"""Leases: what only one process may do at a time, such as asking Telegram for a bot's updates.
+
+A holder renews its lease three times within its time. One that could not, whether the network was cut or
+the process was stopped, gives up by its own clock before anybody else can take it; one that was stopped
+and did not notice is fenced by the epoch where it writes.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+import anyio
+
+from bot.database.connections import Database
+from bot.database.wakeups import Wakeups
+from bot.errors import DatabaseUnavailable
+
+logger = logging.getLogger(__name__)
+
+SECONDS = 30.0
+"""How long a lease holds without being renewed."""
+
+
+@dataclass(slots=True)
+class _Held:
+    epoch: int
+    ends: float
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+
+
+class Leases:
+    """The leases of one process.
+
+    Args:
+        database: Where they are kept.
+        wakeups: Tell of leases that were given up.
+        holder: Names this process to people.
+        seconds: How long a lease holds without being renewed.
+    """
+
+    def __init__(
+        self, database: Database, wakeups: Wakeups, holder: str, *, seconds: float = SECONDS
+    ) -> None:
+        self._database = database
+        self._wakeups = wakeups
+        self._holder = holder
+        self._seconds = seconds
+        self._held: dict[str, _Held] = {}
+        self.lost = 0
+
+    @property
+    def names(self) -> list[str]:
+        """What this process holds."""
+        return sorted(self._held)
+
+    async def hold(self, name: str, job: Callable[[int], Awaitable[None]]) -> bool:
+        """Wait for a lease, then do a job that is cancelled when the lease is lost.
+
+        Args:
+            name: The lease's.
+            job: Given the epoch.
+
+        Returns:
+            True where the job ended by itself; False where the lease was lost, and may be waited for
+            again.
+        """
+        held = await self._taken(name)
+        self._held[name] = held
+        try:
+            with held.scope:
+                await job(held.epoch)
+                return True
+            self.lost += 1
+            logger.warning("the lease %s was lost, and what it allowed is ended", name)
+            return False
+        finally:
+            self._held.pop(name, None)
+            with anyio.CancelScope(shield=True), anyio.move_on_after(self._seconds / 6):
+                await self._give(name, held.epoch)
+
+    async def run(self) -> None:
+        """Renew what is held, until cancelled."""
+        while True:
+            await anyio.sleep(self._seconds / 6)
+            asked = anyio.current_time()
+            held = dict(self._held)
+            try:
+                with anyio.move_on_after(self._seconds / 3):
+                    await self._renew(held, asked)
+            except DatabaseUnavailable as error:
+                logger.warning("leases could not be renewed: %s", error)
+            for one in held.values():
+                if one.ends <= anyio.current_time():
+                    one.scope.cancel()
+
+    async def _renew(self, held: dict[str, _Held], asked: float) -> None:
+        if not held:
+            return
+        epochs = [one.epoch for one in held.values()]
+        rows = await self._database.fetch(
+            "select tapebot.lease_renew(%s, %s, %s)", [list(held), epochs, self._seconds]
+        )
+        kept = {name for (name,) in rows}
+        for name, one in held.items():
+            one.ends = asked + self._seconds if name in kept else -math.inf
+
+    async def _taken(self, name: str) -> _Held:
+        while True:
+            event = self._wakeups.event(f"lease:{name}")
+            asked = anyio.current_time()
+            try:
+                rows = await self._database.fetch(
+                    "select tapebot.lease_take(%s, %s, %s)", [name, self._holder, self._seconds]
+                )
+            except DatabaseUnavailable as error:
+                logger.warning("the lease %s could not be asked for: %s", name, error)
+                rows = []
+            if rows and rows[0][0] is not None:
+                return _Held(rows[0][0], asked + self._seconds)
+            await self._wakeups.wait(event, self._seconds / 6)
+
+    async def _give(self, name: str, epoch: int) -> None:
+        try:
+            await self._database.fetch("select tapebot.lease_give(%s, %s)", [name, epoch])
+        except DatabaseUnavailable as error:
+            logger.info("the lease %s ends by itself: %s", name, error)

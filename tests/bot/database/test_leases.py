@@ -1,0 +1,153 @@
+"""What only one process may do is done by one, whatever happens to it."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+
+import anyio
+import pytest
+from databases import drop, fresh_database
+
+from bot.database.connections import Database
+from bot.database.leases import Leases
+from bot.database.wakeups import Wakeups
+
+SECONDS = 1.2
+
+
+@pytest.fixture
+def url():
+    made = fresh_database()
+    yield made
+    drop(made)
+
+
+@asynccontextmanager
+async def process(url, name, *, renewing=True):
+    """One process's leases."""
+    database = Database(url, patience=5)
+    await database.open()
+    wakeups = Wakeups(database)
+    leases = Leases(database, wakeups, name, seconds=SECONDS)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(wakeups.run)
+        if renewing:
+            tasks.start_soon(leases.run)
+        with anyio.fail_after(20):
+            yield leases
+        tasks.cancel_scope.cancel()
+    await database.close()
+
+
+async def test_it_is_held_by_one_for_longer_than_its_time_and_goes_on_at_once_when_given_up(url):
+    order = []
+
+    async def job(name, epoch):
+        order.append((name, epoch))
+        await anyio.sleep(2 * SECONDS)
+        order.append(name)
+
+    async with (
+        process(url, "a") as first,
+        process(url, "b") as second,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(first.hold, "x", lambda epoch: job("a", epoch))
+        await anyio.sleep(0.2)
+        tasks.start_soon(second.hold, "x", lambda epoch: job("b", epoch))
+        await anyio.sleep(2 * SECONDS)
+        given = anyio.current_time()
+        while len(order) < 3:
+            await anyio.sleep(0.01)
+        assert anyio.current_time() - given < SECONDS
+    assert order == [("a", 1), "a", ("b", 2), "b"]
+
+
+async def test_who_cannot_renew_ends_its_job_before_another_begins(url):
+    ended, begun = [], []
+
+    async def forever(_):
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.append(anyio.current_time())
+
+    async def begin(_):
+        begun.append(anyio.current_time())
+
+    async with (
+        process(url, "a") as first,
+        process(url, "b") as second,
+        anyio.create_task_group() as tasks,
+    ):
+        results = []
+
+        async def hold():
+            results.append(await first.hold("x", forever))
+
+        tasks.start_soon(hold)
+        await anyio.sleep(0.2)
+        # As if its network were cut: what it asks from here on fails.
+        await first._database.close()
+        tasks.start_soon(second.hold, "x", begin)
+    assert results == [False]
+    assert ended[0] < begun[0]
+
+
+async def test_a_holder_that_was_stopped_is_told_so_by_its_next_renewal(url):
+    async def forever(_):
+        await anyio.sleep_forever()
+
+    epochs = []
+
+    async def begin(epoch):
+        epochs.append(epoch)
+
+    async with (
+        process(url, "a", renewing=False) as stopped,
+        process(url, "b") as second,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(stopped.hold, "x", forever)
+        await anyio.sleep(0.2)
+        await second.hold("x", begin)
+        # It wakes up and does not know.
+        tasks.start_soon(stopped.run)
+        while stopped.names:
+            await anyio.sleep(0.01)
+        tasks.cancel_scope.cancel()
+    assert epochs == [2]
+    assert stopped.lost == 1
+
+
+async def test_an_error_of_the_job_is_the_callers_and_gives_the_lease_up(url):
+    async def fail(_):
+        raise ValueError("no")
+
+    async def begin(_):
+        return
+
+    async with process(url, "a") as first, process(url, "b") as second:
+        with pytest.raises(ValueError, match="no"):
+            await first.hold("x", fail)
+        with anyio.fail_after(SECONDS / 2):
+            assert await second.hold("x", begin)
+
+
+async def test_a_wake_up_comes_at_once_and_a_lost_connection_to_it_is_made_anew(url):
+    async with process(url, "a") as one:
+        wakeups, database = one._wakeups, one._database
+        while not wakeups.listening:
+            await anyio.sleep(0.01)
+        for _ in range(2):
+            event = wakeups.event("topic")
+            await database.fetch("select tapebot.tell('topic', '0')")
+            with anyio.fail_after(2):
+                await event.wait()
+            await database.fetch(
+                "select pg_terminate_backend(pid) from pg_stat_activity where query = 'listen tapebot'"
+                " and datname = current_database()"
+            )
+            with anyio.fail_after(5):
+                event = wakeups.event("topic")
+                await event.wait()  # after the loss whoever waits looks by itself

@@ -1,0 +1,65 @@
+"""The database's tables come to this version from any earlier one, and are never guessed at."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+from databases import drop, server
+
+from bot.database.connections import Database
+from bot.database.schema import check, migrate, pending, steps
+from bot.errors import DatabaseOutdated
+
+
+@pytest.fixture
+async def database():
+    url = server().create()
+    opened = Database(url)
+    await opened.open()
+    yield opened
+    await opened.close()
+    drop(url)
+
+
+async def test_an_empty_database_is_refused_until_it_is_set_up(database):
+    with pytest.raises(DatabaseOutdated, match="tapebot db migrate"):
+        await check(database)
+    assert await migrate(database) == [step.name for step in steps()]
+    await check(database)
+    assert await migrate(database) == []
+
+
+@pytest.mark.parametrize("first", range(1, len(steps())))
+async def test_from_every_earlier_step_it_goes_on_to_the_last(database, first):
+    done = await migrate(database, upto=first)
+    rest = await pending(database)
+    assert await migrate(database) == rest
+    assert done + rest == [step.name for step in steps()]
+    await check(database)
+
+
+async def test_many_that_migrate_at_once_do_it_once(database):
+    ran = []
+
+    async def one():
+        ran.extend(await migrate(database))
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(4):
+            tasks.start_soon(one)
+    assert ran == [step.name for step in steps()]
+
+
+async def test_a_newer_database_and_a_changed_one_are_refused(database):
+    await migrate(database)
+    await database.fetch("insert into tapebot.migration values (999, '0999_later.sql', 'x')")
+    with pytest.raises(DatabaseOutdated, match="newer version"):
+        await check(database)
+    await database.fetch("delete from tapebot.migration where number = 999")
+    await database.fetch("update tapebot.migration set digest = 'x' where number = 1")
+    with pytest.raises(DatabaseOutdated, match="step 1"):
+        await migrate(database)
+
+
+def test_steps_are_numbered_without_a_gap():
+    assert [step.number for step in steps()] == list(range(1, len(steps()) + 1))
