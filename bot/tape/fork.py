@@ -117,11 +117,15 @@ class ForkTapeStore:
         self._check(tape)
         return await self._overlay.append_many(tape, entries, expect=expect)
 
-    async def archive(self, tape: str, carry: Sequence[TapeEntry] = ()) -> Segment:
+    async def archive(
+        self, tape: str, carry: Sequence[TapeEntry] = (), *, expect: int | None = None
+    ) -> Segment:
         """Refused: a fork may be discarded, a seal may not."""
         raise self._refused("archived")
 
-    async def reset(self, tape: str, carry: Sequence[TapeEntry] = ()) -> None:
+    async def reset(
+        self, tape: str, carry: Sequence[TapeEntry] = (), *, expect: int | None = None
+    ) -> None:
         """Refused: a fork may be discarded, a reset may not."""
         raise self._refused("reset")
 
@@ -130,6 +134,10 @@ class ForkTapeStore:
         raise InvalidEntry(
             f"entries of tape {self._tape} cannot be erased inside a fork: erase them on the tape itself"
         )
+
+    async def erasures(self, tape: str) -> int:
+        """Return how often something was erased from the tape below."""
+        return await self._parent.erasures(tape)
 
     async def segments(self, tape: str) -> list[Segment]:
         """Return the tape's sealed segments."""

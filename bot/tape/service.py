@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 
 from bot.errors import TapeExists, TapeNotFound, VersionConflict
 from bot.tape.entries import (
@@ -76,8 +77,20 @@ class TapeService:
         self.store = store
         self.name = name
         self.stamp: Stamp | None = None
+        self._known: int | None = None
         self._observers: list[Observer] = []
         self._writing = anyio.Lock()
+
+    def fence(self, version: int) -> None:
+        """From here on write only while nobody else does.
+
+        For the one owner of a tape: one that was stopped for so long that another process took its place
+        finds out with its next write, which is refused with ``VersionConflict``.
+
+        Args:
+            version: The id of the last entry that the owner knows.
+        """
+        self._known = version
 
     def observe(self, observer: Observer) -> None:
         """Call this with every entry appended from now on, in the order of ids."""
@@ -109,13 +122,24 @@ class TapeService:
             VersionConflict: Somebody else wrote to the tape meanwhile.
         """
         async with self._writing:
-            version = await self.store.version(self.name)
+            version = await self._version()
             return await self._append(compose(version), version)
 
     async def _append(self, entries: Sequence[TapeEntry], expect: int | None) -> list[TapeEntry]:
-        written = await self.store.append_many(self.name, self._stamped(entries), expect=expect)
-        self._show(written)
+        if not entries:
+            return []
+        known = self._known if expect is None else expect
+        stamped = self._stamped(entries)
+        await anyio.lowlevel.checkpoint_if_cancelled()
+        # Observers must see what was written, whatever is cancelled meanwhile.
+        with anyio.CancelScope(shield=True):
+            written = await self.store.append_many(self.name, stamped, expect=known)
+            self._show(written)
         return written
+
+    async def _version(self) -> int:
+        """Return the version on which what is written next rests."""
+        return await self.store.version(self.name) if self._known is None else self._known
 
     def _stamped(self, entries: Sequence[TapeEntry]) -> Sequence[TapeEntry]:
         stamp = self.stamp
@@ -159,11 +183,11 @@ class TapeService:
         Args:
             compose: As for ``append_composed``.
         """
-        # Observers must see what was written, whatever is cancelled meanwhile.
         with anyio.CancelScope(shield=True):
             async with self._writing:
-                version = await self.store.version(self.name)
-                segment = await self.store.archive(self.name, self._stamped(compose(version)))
+                version = await self._version()
+                carry = self._stamped(compose(version))
+                segment = await self.store.archive(self.name, carry, expect=version)
                 self._show(await self.store.read(self.name, version + 1))
         return segment
 
@@ -172,11 +196,11 @@ class TapeService:
         fresh = [anchor(SESSION_START, {"owner": "human"}), *carry]
         with anyio.CancelScope(shield=True):
             async with self._writing:
-                before = await self.store.version(self.name)
+                before = await self._version()
                 if archive:
-                    await self.store.archive(self.name, fresh)
+                    await self.store.archive(self.name, fresh, expect=before)
                 else:
-                    await self.store.reset(self.name, fresh)
+                    await self.store.reset(self.name, fresh, expect=before)
                 self._show(await self.store.read(self.name, before + 1))
 
     # Forks.
@@ -356,6 +380,8 @@ class TapeService:
         return [one for one in found if one is not None]
 
     def _show(self, entries: Sequence[TapeEntry]) -> None:
+        if self._known is not None and entries:
+            self._known = entries[-1].id
         for entry in entries:
             for observer in self._observers:
                 observer(entry)

@@ -159,15 +159,30 @@ class TapeStore(Protocol):
         """
         ...
 
-    async def archive(self, tape: str, carry: Sequence[TapeEntry] = ()) -> Segment:
+    async def archive(
+        self, tape: str, carry: Sequence[TapeEntry] = (), *, expect: int | None = None
+    ) -> Segment:
         """Seal what is live into a segment; go on with a header and ``carry``, ids going on.
 
         After a kill the tape is as before, or as after, never in between.
+
+        Args:
+            tape: The session's key.
+            carry: What follows the header.
+            expect: The version that the tape must be at.
+
+        Raises:
+            VersionConflict: The tape is not at ``expect``; nothing was sealed.
         """
         ...
 
-    async def reset(self, tape: str, carry: Sequence[TapeEntry] = ()) -> None:
-        """Drop what is live without keeping it; go on with a header and ``carry``, ids going on."""
+    async def reset(
+        self, tape: str, carry: Sequence[TapeEntry] = (), *, expect: int | None = None
+    ) -> None:
+        """Drop what is live without keeping it; go on with a header and ``carry``, ids going on.
+
+        ``expect`` is as in ``archive``.
+        """
         ...
 
     async def erase(self, tape: str, tombstones: Sequence[TapeEntry]) -> int:
@@ -193,6 +208,14 @@ class TapeStore(Protocol):
                 or is not JSON; nothing was changed.
             TapeWriteError: The storage refused; what was done stays done, and erasing again completes
                 it.
+        """
+        ...
+
+    async def erasures(self, tape: str) -> int:
+        """Return how often something was erased from a tape, by any process that may use it.
+
+        Whoever keeps a state of a tape folds it anew when this has grown. It is 0 where only one process
+        can use the tapes, or where there is no such tape.
         """
         ...
 

@@ -23,7 +23,7 @@ FOLLOW = "/v1/tapes/follow"
 
 _VERSION = re.compile(r'"([0-9]{1,15})"')
 
-_IfMatch = Annotated[
+IfMatch = Annotated[
     str | None,
     Header(
         alias="If-Match",
@@ -54,6 +54,11 @@ async def read_entries(request: Request, most: int) -> list[TapeEntry]:
             413, "too_large", f"a request takes at most {MOST_PER_APPEND} entries; send fewer"
         )
     return entries
+
+
+def expected(version: str | None) -> int | None:
+    """Return the version that an ``If-Match`` names; None where there is none."""
+    return None if version is None else int(version.strip('"'))
 
 
 def add_entries(api: Api) -> None:
@@ -92,14 +97,13 @@ def add_entries(api: Api) -> None:
         body=entries_body("The entries, written together or not at all.", required=True),
     )
     async def append(
-        request: Request, tape: TapeName, expect: _IfMatch = None, key: AppendKey = None
+        request: Request, tape: TapeName, expect: IfMatch = None, key: AppendKey = None
     ) -> Response:
         """Append entries as one atomic write; answered once they are durable."""
         entries = await read_entries(request, api.most)
         if not entries:
             raise InvalidEntry("there is nothing to append: send a line for each entry")
-        version = None if expect is None else int(expect.strip('"'))
-        written = await api.receipts.append(tape, entries, key=key, expect=version)
+        written = await api.receipts.append(tape, entries, key=key, expect=expected(expect))
         lines = b"".join(map(line_of, written))
         return Response(lines, 200, {"ETag": f'"{written[-1].id}"'}, media_type=NDJSON)
 

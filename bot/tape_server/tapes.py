@@ -15,7 +15,7 @@ from bot.tape_server.documents import (
     json_response,
     tombstones_body,
 )
-from bot.tape_server.entries import read_entries
+from bot.tape_server.entries import IfMatch, expected, read_entries
 
 _CARRY = "Entries that the new live part begins with, after its header; none if it is empty."
 
@@ -91,13 +91,14 @@ def add_turns(api: Api) -> None:
         "/v1/tapes/archive",
         "append",
         answer={200: json_response("Segment")},
-        refused=(404, 507),
+        refused=(404, 409, 507),
         body=entries_body(_CARRY, required=False),
     )
-    async def archive(request: Request, tape: TapeName) -> Response:
+    async def archive(request: Request, tape: TapeName, expect: IfMatch = None) -> Response:
         """Seal what is live into a segment; ids go on."""
         carry = await read_entries(request, api.most)
-        return json_of(segment_record(await api.store.archive(tape, carry)))
+        segment = await api.store.archive(tape, carry, expect=expected(expect))
+        return json_of(segment_record(segment))
 
     @api.route(
         "POST",
@@ -118,12 +119,13 @@ def add_turns(api: Api) -> None:
         "/v1/tapes/reset",
         "admin",
         answer={200: json_response("Version", version=True)},
-        refused=(404, 507),
+        refused=(404, 409, 507),
         body=entries_body(_CARRY, required=False),
     )
-    async def reset(request: Request, tape: TapeName) -> Response:
+    async def reset(request: Request, tape: TapeName, expect: IfMatch = None) -> Response:
         """Drop what is live without keeping it; ids go on."""
-        await api.store.reset(tape, await read_entries(request, api.most))
+        carry = await read_entries(request, api.most)
+        await api.store.reset(tape, carry, expect=expected(expect))
         found = await api.store.version(tape)
         return json_of({"version": found}, version=found)
 

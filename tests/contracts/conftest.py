@@ -2,37 +2,68 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import cache
 from pathlib import Path
 
+import anyio
+import anyio.to_thread
 import pytest
+from databases import fresh_database
 from remote_backend import remote_opener
 
+from bot.database.connections import Database
+from bot.database.wakeups import Wakeups
 from bot.tape.store import TapeStore
 from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.memory import MemoryTapeStore
+from bot.tape.stores.postgres import PostgresTapeStore
 
 Opener = Callable[[], TapeStore]
 
 
-def _memory(folder: Path) -> Opener:
+@asynccontextmanager
+async def _memory(folder: Path) -> AsyncIterator[Opener]:
     store = MemoryTapeStore()
-    return lambda: store
+    yield lambda: store
 
 
-def _file(folder: Path) -> Opener:
-    return lambda: FileTapeStore(folder / "tapes", sync=False)
+@asynccontextmanager
+async def _file(folder: Path) -> AsyncIterator[Opener]:
+    yield lambda: FileTapeStore(folder / "tapes", sync=False)
 
 
-def _remote(folder: Path) -> Opener:
-    return remote_opener()
+@asynccontextmanager
+async def _remote(folder: Path) -> AsyncIterator[Opener]:
+    yield remote_opener()
 
 
-# Each takes a folder of its own and gives what opens the store, over the same tapes every time.
-BACKENDS: dict[str, Callable[[Path], Opener]] = {
+_database = cache(fresh_database)
+_workspaces = itertools.count(1)
+
+
+@asynccontextmanager
+async def _postgres(folder: Path) -> AsyncIterator[Opener]:
+    # A workspace of its own is as good as a database of its own, and made at once.
+    workspace = f"{next(_workspaces)}"
+    database = Database(await anyio.to_thread.run_sync(_database))
+    await database.open()
+    wakeups = Wakeups(database)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(wakeups.run)
+        yield lambda: PostgresTapeStore(database, wakeups, workspace=workspace)
+        tasks.cancel_scope.cancel()
+    await database.close()
+
+
+# Each takes a folder of its own and lends what opens the store, over the same tapes every time.
+BACKENDS: dict[str, Callable[[Path], AbstractAsyncContextManager[Opener]]] = {
     "memory": _memory,
     "file": _file,
     "remote": _remote,
+    "postgres": _postgres,
 }
 
 
@@ -54,8 +85,8 @@ class Backend:
         yield await self.reopen()
 
 
-# Over HTTP each test takes several times as long, so that they are among the long proofs.
-_SLOW = {"remote"}
+# Over a wire each test takes several times as long, so that they are among the long proofs.
+_SLOW = {"remote", "postgres"}
 
 
 @pytest.fixture(
@@ -64,9 +95,10 @@ _SLOW = {"remote"}
     ]
 )
 async def backend(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Backend]:
-    held = Backend(BACKENDS[request.param](tmp_path))
-    yield held
-    await held.store.close()
+    async with BACKENDS[request.param](tmp_path) as opener:
+        held = Backend(opener)
+        yield held
+        await held.store.close()
 
 
 @pytest.fixture

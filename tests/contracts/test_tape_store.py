@@ -531,6 +531,20 @@ async def test_ids_never_restart(backend):
     assert seen == list(range(1, 14))
 
 
+async def test_a_late_owner_neither_archives_nor_resets(store):
+    await store.create_tape(TAPE)
+    await store.append(TAPE, says("of the new owner"))
+    for change in (store.archive, store.reset):
+        with pytest.raises(VersionConflict) as raised:
+            await change(TAPE, [says("late")], expect=1)
+        assert (raised.value.tape, raised.value.expected, raised.value.actual) == (TAPE, 1, 2)
+    assert ids(await store.read(TAPE)) == [1, 2]
+    assert await store.segments(TAPE) == []
+    assert (await store.archive(TAPE, [says("on time")], expect=2)).last_id == 2
+    await store.reset(TAPE, [says("on time, too")], expect=4)
+    assert await store.version(TAPE) == 6
+
+
 async def test_archives_in_one_second_have_names_of_their_own(store):
     segments = []
     for tape in ("one", "two"):

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import anyio.to_thread
 import pytest
+from databases import fresh_database
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bot.database.connections import Database
+from bot.database.wakeups import Wakeups
 from bot.errors import TapeError, TapeExists, TapeNotFound, VersionConflict
 from bot.tape.entries import (
     MEMORY_SEAL,
@@ -27,6 +33,7 @@ from bot.tape.search import SearchQuery
 from bot.tape.store import Anchor, Segment, TapeStore
 from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.memory import MemoryTapeStore
+from bot.tape.stores.postgres import PostgresTapeStore
 
 Opener = Callable[[], TapeStore]
 
@@ -37,18 +44,43 @@ WORDS = ("samovar", "咖啡", "книга", "grüße", "xylophone", "قهوة")
 NAMES = ("tea", "half \ud83d", SESSION_NEW, MEMORY_SEAL, "", "te\u0301a")
 
 
-def _memory(_folder: Path) -> Opener:
+@asynccontextmanager
+async def _memory(_folder: Path) -> AsyncIterator[Opener]:
     store = MemoryTapeStore()
-    return lambda: store
+    yield lambda: store
 
 
-def _file(folder: Path) -> Opener:
-    return lambda: FileTapeStore(folder / "tapes", sync=False)
+@asynccontextmanager
+async def _file(folder: Path) -> AsyncIterator[Opener]:
+    yield lambda: FileTapeStore(folder / "tapes", sync=False)
 
 
-PAIRS: dict[str, tuple[Callable[[Path], Opener], Callable[[Path], Opener]]] = {
+_database = cache(fresh_database)
+_workspaces = itertools.count(1)
+
+
+@asynccontextmanager
+async def _postgres(_folder: Path) -> AsyncIterator[Opener]:
+    workspace = f"{next(_workspaces)}"
+    database = Database(await anyio.to_thread.run_sync(_database))
+    await database.open()
+    try:
+        yield lambda: PostgresTapeStore(database, Wakeups(database), workspace=workspace)
+    finally:
+        await database.close()
+
+
+Kind = Callable[[Path], AbstractAsyncContextManager[Opener]]
+
+PAIRS: dict[str, tuple[Kind, Kind]] = {
     "memory and file": (_memory, _file),
+    "memory and postgres": (_memory, _postgres),
 }
+_SLOW = {"memory and postgres"}
+pairs = pytest.mark.parametrize(
+    "kinds",
+    [pytest.param(name, marks=pytest.mark.slow if name in _SLOW else ()) for name in PAIRS],
+)
 
 Ask = Callable[[TapeStore], Awaitable[Any]]
 
@@ -138,6 +170,7 @@ operations = st.one_of(
     st.tuples(st.just("replace"), tape),
     st.tuples(st.just("fork"), tape, tape, st.none() | share | name),
     st.tuples(st.just("bookmark"), tape, name, st.none() | share, state),
+    st.tuples(st.just("erase"), tape, st.lists(share, min_size=1, max_size=3)),
     st.tuples(st.just("reopen")),
     st.tuples(st.just("read"), tape, st.none() | share, st.none() | share),
     st.tuples(st.just("back"), tape, share),
@@ -164,6 +197,17 @@ async def _forked(store: TapeStore, parent: str, child: str, **point: Any) -> st
         return "refused"
 
 
+async def _erase(store: TapeStore, tape: str, numbers: list[int]) -> int:
+    """Erase what is there of these ids; headers keep all but their title."""
+    made = []
+    for number in set(numbers):
+        for entry in await store.read(tape, number, number) if number > 0 else ():
+            data = {key: value for key, value in entry.data.items() if key != "title"}
+            emptied = {"name": entry.name, "data": data} if entry.kind == "event" else {}
+            made.append(replace(entry, payload=emptied, meta={"ts": entry.meta["ts"]}))
+    return await store.erase(tape, made)
+
+
 async def do(stores: Pair, step: tuple[Any, ...]) -> None:
     match step:
         case ("create", tape, title):
@@ -185,6 +229,8 @@ async def do(stores: Pair, step: tuple[Any, ...]) -> None:
             await stores.both(lambda store: _forked(store, parent, child, from_entry=point))
         case ("bookmark", tape, name, target, state):
             await stores.both(lambda store: store.create_anchor(tape, name, target, state))
+        case ("erase", tape, numbers):
+            await stores.both(lambda store: _erase(store, tape, numbers))
         case ("reopen",):
             await stores.reopen()
         case ("read", tape, first, last):
@@ -243,13 +289,17 @@ async def _holders(store: TapeStore, word: str) -> list[tuple[str, int]]:
     return held
 
 
-@pytest.mark.parametrize("kinds", PAIRS)
+@pairs
 @settings(derandomize=True, deadline=None, max_examples=25)
 @given(st.lists(operations, min_size=4, max_size=14))
 async def test_any_history_has_the_same_answers_in_every_store(kinds, history):
     open_a, open_b = PAIRS[kinds]
     with tempfile.TemporaryDirectory() as folder:
-        async with pair(open_a(Path(folder)), open_b(Path(folder))) as stores:
+        async with (
+            open_a(Path(folder)) as opener_a,
+            open_b(Path(folder)) as opener_b,
+            pair(opener_a, opener_b) as stores,
+        ):
             await stores.both(lambda store: store.create_tape(TAPES[0]))
             for step in history:
                 await do(stores, step)
@@ -259,13 +309,17 @@ async def test_any_history_has_the_same_answers_in_every_store(kinds, history):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kinds", PAIRS)
+@pairs
 @settings(derandomize=True, deadline=None, max_examples=30)
 @given(st.lists(operations, min_size=20, max_size=60))
 async def test_any_long_history_has_the_same_answers_in_every_store(kinds, history):
     open_a, open_b = PAIRS[kinds]
     with tempfile.TemporaryDirectory() as folder:
-        async with pair(open_a(Path(folder)), open_b(Path(folder))) as stores:
+        async with (
+            open_a(Path(folder)) as opener_a,
+            open_b(Path(folder)) as opener_b,
+            pair(opener_a, opener_b) as stores,
+        ):
             for tape in TAPES[:2]:
                 await stores.both(lambda store, tape=tape: store.create_tape(tape))
             for place, step in enumerate(history):

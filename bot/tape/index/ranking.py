@@ -7,9 +7,10 @@ The weights were chosen by ``tapebot eval recall``.
 
 from __future__ import annotations
 
+import heapq
 import math
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bot.tape.index.database import LANE
@@ -110,6 +111,69 @@ def score(
 def alike(value: float) -> float:
     """Return the score that stands for all that are about as high."""
     return math.exp(round(math.log(value) / _ALIKE) * _ALIKE)
+
+
+def reach(count: int) -> range:
+    """Return the steps to so many neighbours on each side, and to the row itself."""
+    return range(-count, count + 1)
+
+
+def is_turn(row: int) -> bool:
+    """Say whether a rowid is of a tape's lane of turns."""
+    return row // LANE % 2 == 0
+
+
+def around(rows: Collection[int]) -> set[int]:
+    """Return the rowids that are needed to rank these rows, and the turns beside them."""
+    turns = (row for row in rows if is_turn(row))
+    return {row + step for row in turns for step in reach(2 * NEIGHBOURS)}.difference(rows)
+
+
+def scored(
+    rows: Collection[int],
+    read: Mapping[int, Row],
+    weights: Mapping[str, float],
+    *,
+    admits: Callable[[Row], bool],
+    spreads: bool,
+    speakers: Collection[int],
+) -> Iterator[tuple[float, Row]]:
+    """Yield rows and the turns beside them, each with its score.
+
+    Args:
+        rows: Ids of those that were gathered.
+        read: These and what is ``around`` them, but turns that do not count for their neighbours.
+        weights: Of the asked terms.
+        admits: Says whether a row is an answer.
+        spreads: Whether the turns beside those that were gathered may be answers, too.
+        speakers: Numbers of those whom the question names.
+    """
+    ranked = {row + step for row in rows if is_turn(row) for step in reach(NEIGHBOURS)}.union(rows)
+    near = {
+        row: [read[row + s] for s in reach(NEIGHBOURS) if s and row + s in read]
+        if is_turn(row)
+        else []
+        for row in ranked & read.keys()
+    }
+    own = sum(read[row].length for row in near)
+    near_by = sum(one.length for beside in near.values() for one in beside)
+    averages = own / max(1, len(near)), near_by / max(1, len(near))
+    for number, beside in near.items():
+        row = read[number]
+        if admits(row) and (spreads or number in rows):
+            value = score(row, beside, weights, averages)
+            if value:
+                yield alike(value * (NAMED if row.sender in speakers else 1.0)), row
+
+
+def best(found: Iterable[tuple[float, Row]], limit: int) -> list[tuple[float, Row]]:
+    """Return the best of what was found, each entry once."""
+    held: dict[tuple[int, int], tuple[float, Row]] = {}
+    for value, row in found:
+        if row.key not in held or held[row.key][0] < value:
+            held[row.key] = (value, row)
+    # What fits about equally is told by its age.
+    return heapq.nsmallest(limit, held.values(), key=lambda one: (-one[0], -one[1].ts, -one[1].id))
 
 
 def _damped(share: float, length: int, average: float) -> float:

@@ -16,7 +16,16 @@ from itertools import islice
 
 from bot.tape.index.database import LANE
 from bot.tape.index.documents import date_terms
-from bot.tape.index.ranking import COLUMNS, NAMED, NEIGHBOURS, Row, alike, idf, read_row, score
+from bot.tape.index.ranking import (
+    COLUMNS,
+    Row,
+    around,
+    best,
+    idf,
+    is_turn,
+    read_row,
+    scored,
+)
 from bot.tape.index.scope import Scope
 from bot.tape.index.spelling import known, near
 from bot.tape.index.terms import query_terms, terms_of, with_pairs
@@ -213,14 +222,7 @@ class Search:
 
     def _ranked(self, speakers: set[int]) -> list[tuple[float, Row]]:
         """Return the best of what was gathered, each entry once."""
-        best: dict[tuple[int, int], tuple[float, Row]] = {}
-        for value, row in self._scored(self._admitted(), speakers):
-            if row.key not in best or best[row.key][0] < value:
-                best[row.key] = (value, row)
-        # What fits about equally is told by its age.
-        return heapq.nsmallest(
-            self._query.limit, best.values(), key=lambda one: (-one[0], -one[1].ts, -one[1].id)
-        )
+        return best(self._scored(self._admitted(), speakers), self._query.limit)
 
     def _admitted(self) -> dict[int, Row]:
         """Return rows that the filters let through: as many as are ranked, best gathered first.
@@ -251,27 +253,17 @@ class Search:
         return [row for row, entry in found if (row // (2 * LANE), entry) not in entries]
 
     def _scored(self, rows: dict[int, Row], speakers: set[int]) -> Iterator[tuple[float, Row]]:
-        """Yield rows and the turns beside them, each with its score."""
-        turns = [row for row in rows if _is_turn(row)]
-        far = {row + step for row in turns for step in _reach(2 * NEIGHBOURS)} - rows.keys()
-        turned = self._read(far, every=True)
+        """Return rows and the turns beside them, each with its score."""
+        turned = self._read(around(rows), every=True)
         read = rows | {row: one for row, one in turned.items() if self._scope.counts_beside(one)}
-        ranked = {row + step for row in turns for step in _reach(NEIGHBOURS)} | rows.keys()
-        around = {
-            row: [read[row + s] for s in _reach(NEIGHBOURS) if s and row + s in read]
-            if _is_turn(row)
-            else []
-            for row in ranked & read.keys()
-        }
-        own = sum(read[row].length for row in around)
-        near_by = sum(one.length for beside in around.values() for one in beside)
-        averages = own / max(1, len(around)), near_by / max(1, len(around))
-        for number, beside in around.items():
-            row = read[number]
-            if self._scope.admits(row) and (number in rows or not self._phrased):
-                value = score(row, beside, self._weights, averages)
-                if value:
-                    yield alike(value * (NAMED if row.sender in speakers else 1.0)), row
+        return scored(
+            rows.keys(),
+            read,
+            self._weights,
+            admits=self._scope.admits,
+            spreads=not self._phrased,
+            speakers=speakers,
+        )
 
     def _read(self, rows: Iterable[int], *, every: bool = False) -> dict[int, Row]:
         """Return rows by their ids: those that count, or every one."""
@@ -310,19 +302,9 @@ class Search:
         if not count:
             return (), ()
         # What is no turn stands between two: before the first that is not older.
-        place = row.id if _is_turn(row.id) else self._scope.turn_at(row)
+        place = row.id if is_turn(row.id) else self._scope.turn_at(row)
         start = row.id // (2 * LANE) * (2 * LANE)
         return (
             self._scope.turns(start, place - 1, count, but=row.entry, back=True),
             self._scope.turns(place, start + LANE - 1, count, but=row.entry, back=False),
         )
-
-
-def _reach(count: int) -> range:
-    """Return the steps to so many neighbours on each side, and to the row itself."""
-    return range(-count, count + 1)
-
-
-def _is_turn(row: int) -> bool:
-    """Say whether a rowid is of a tape's lane of turns."""
-    return row // LANE % 2 == 0

@@ -1,12 +1,13 @@
-"""Words that are nearly a given one, of those in the index. Blocking."""
+"""Words that are nearly a given one, of those in an index. Blocking."""
 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping
 
 from bot.tape.index.terms import is_word
 
-_KNOWN = 3
+KNOWN = 3
 """A word that so many rows have is no typing error."""
 
 _MOST = 50
@@ -34,16 +35,11 @@ def near(connection: sqlite3.Connection, term: str, *, doubted: bool = False) ->
         term: What was typed.
         doubted: Look also where it is a word that many rows have.
     """
-    if not is_word(term) or (not doubted and known(connection, term) >= _KNOWN):
+    if not is_word(term) or (not doubted and known(connection, term) >= KNOWN):
         return {}
-    # Loaded when a word is first unknown: starting must not wait for it.
-    from rapidfuzz import process
-    from rapidfuzz.distance import OSA
-
-    most = 1 if len(term) <= _SHORT else 2
+    most = changes(term)
     candidates: dict[str, int] = {}
-    # The first letter is seldom wrong, but may be swapped with the second.
-    for first in {term[0], term[1]}:
+    for first in beginnings(term):
         candidates.update(
             connection.execute(
                 "SELECT term, found FROM vocabulary WHERE term >= ? AND term < ?"
@@ -51,9 +47,34 @@ def near(connection: sqlite3.Connection, term: str, *, doubted: bool = False) ->
                 (first, chr(ord(first) + 1), len(term) - most, len(term) + most),
             )
         )
-    candidates.pop(term, None)
+    return nearest(term, candidates)
+
+
+def changes(term: str) -> int:
+    """Return how many changes may lie between a term and one that was meant."""
+    return 1 if len(term) <= _SHORT else 2
+
+
+def beginnings(term: str) -> set[str]:
+    """Return the first letters that what was meant may have."""
+    # The first letter is seldom wrong, but may be swapped with the second.
+    return {term[0], term[1]}
+
+
+def nearest(term: str, candidates: Mapping[str, int]) -> dict[str, float]:
+    """Return those terms that may have been meant, the nearest first, with what each is worth.
+
+    Args:
+        term: What was typed.
+        candidates: Terms of about its length, with how many rows have each.
+    """
+    # Loaded when a word is first unknown: starting must not wait for it.
+    from rapidfuzz import process
+    from rapidfuzz.distance import OSA
+
+    others = [word for word in candidates if word != term]
     found = process.extract(
-        term, candidates.keys(), scorer=OSA.distance, score_cutoff=most, limit=None
+        term, others, scorer=OSA.distance, score_cutoff=changes(term), limit=None
     )
     ordered = sorted((distance, -candidates[word], word) for word, distance, _ in found)
     return {word: _CLOSE if distance <= 1 else _FAR for distance, _, word in ordered[:_MOST]}

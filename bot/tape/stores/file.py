@@ -171,23 +171,32 @@ class FileTapeStore:
             self._grown(tape)
             return stamped
 
-    async def archive(self, tape: str, carry: Sequence[TapeEntry] = ()) -> Segment:
+    async def archive(
+        self, tape: str, carry: Sequence[TapeEntry] = (), *, expect: int | None = None
+    ) -> Segment:
         """Seal the live file into a segment."""
-        segment = await self._tapes.turn_over(tape, carry, seal_at=self._clock.now())
+        now = self._clock.now()
+        segment = await self._tapes.turn_over(tape, carry, seal_at=now, expect=expect)
         assert segment is not None
         self._packing.wake()
         self._grown(tape)
         return segment
 
-    async def reset(self, tape: str, carry: Sequence[TapeEntry] = ()) -> None:
+    async def reset(
+        self, tape: str, carry: Sequence[TapeEntry] = (), *, expect: int | None = None
+    ) -> None:
         """Drop the live file's entries."""
-        await self._tapes.turn_over(tape, carry)
+        await self._tapes.turn_over(tape, carry, expect=expect)
         self._grown(tape)
 
     async def erase(self, tape: str, tombstones: Sequence[TapeEntry]) -> int:
         """Put tombstones in the place of entries, in the files and in the index."""
         self._tapes.check_writable()
         return await self._erasing.erase(tape, tombstones)
+
+    async def erasures(self, tape: str) -> int:  # noqa: ARG002 (the contract's)
+        """Return 0: nobody else erases here."""
+        return 0
 
     async def segments(self, tape: str) -> list[Segment]:
         """Return the sealed segments, oldest first."""

@@ -13,7 +13,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from bot.errors import TapeError, TapeExists, TapeWriteError
+from bot.errors import TapeError, TapeExists, TapeWriteError, VersionConflict
 from bot.files import replace_file, sync_directory
 from bot.tape.codec import encode
 from bot.tape.entries import TapeEntry
@@ -118,6 +118,7 @@ class LiveTapes:
         *,
         title: str | None = None,
         seal_at: datetime | None = None,
+        expect: int | None = None,
     ) -> Segment | None:
         """Begin a new live file with a header and ``carry``; seal or drop the old one.
 
@@ -126,6 +127,10 @@ class LiveTapes:
             carry: What follows the header.
             title: A new title; None to keep the one that it has.
             seal_at: The time in the segment's name; None to drop what is live.
+            expect: The version that the tape must be at.
+
+        Raises:
+            VersionConflict: It is not; nothing was done.
         """
         self.check_writable()
         segment: Segment | None = None
@@ -137,6 +142,8 @@ class LiveTapes:
                 # Whoever wants the tape from here on waits for the lock, so this comes to an end.
                 try:
                     await self._drain(live)
+                    if expect is not None and expect != live.file.staged:
+                        raise VersionConflict(tape, expected=expect, actual=live.file.staged)
                     if seal_at is not None:
                         segment = self._folder.next_segment(
                             tape, live.first_id, live.file.mark, seal_at

@@ -106,21 +106,25 @@ class MemoryTapeStore:
         self, tape: str, entries: Sequence[TapeEntry], *, expect: int | None = None
     ) -> list[TapeEntry]:
         """Append entries at once."""
-        version = self._get(tape).version
-        if expect is not None and expect != version:
-            raise VersionConflict(tape, expected=expect, actual=version)
+        self._check(tape, expect)
         return deepcopy(self._extend(tape, entries))
 
-    async def archive(self, tape: str, carry: Sequence[TapeEntry] = ()) -> Segment:
+    async def archive(
+        self, tape: str, carry: Sequence[TapeEntry] = (), *, expect: int | None = None
+    ) -> Segment:
         """Seal what is live into a segment."""
+        self._check(tape, expect)
         held = self._get(tape)
         first, last = held.entries[0].id, held.version
         segment = Segment(f"{tape}.{first}-{last}", first, last)
         self._turn_over(tape, [header(tape, held.title, previous=segment), *carry], segment)
         return segment
 
-    async def reset(self, tape: str, carry: Sequence[TapeEntry] = ()) -> None:
+    async def reset(
+        self, tape: str, carry: Sequence[TapeEntry] = (), *, expect: int | None = None
+    ) -> None:
         """Drop what is live."""
+        self._check(tape, expect)
         self._turn_over(tape, [header(tape, self._get(tape).title), *carry], None)
 
     async def erase(self, tape: str, tombstones: Sequence[TapeEntry]) -> int:
@@ -139,6 +143,10 @@ class MemoryTapeStore:
         if wanted:
             await self._index.erase(tape, list(wanted.values()))
         return len(changed)
+
+    async def erasures(self, tape: str) -> int:  # noqa: ARG002 (the contract's)
+        """Return 0: nobody else erases here."""
+        return 0
 
     async def segments(self, tape: str) -> list[Segment]:
         """Return the sealed segments, oldest first."""
@@ -221,6 +229,11 @@ class MemoryTapeStore:
             return self._tapes[tape]
         except KeyError:
             raise TapeNotFound(f"there is no tape {tape}") from None
+
+    def _check(self, tape: str, expect: int | None) -> None:
+        version = self._get(tape).version
+        if expect is not None and expect != version:
+            raise VersionConflict(tape, expected=expect, actual=version)
 
     def _all(self, tape: str) -> list[TapeEntry]:
         held = self._get(tape)

@@ -137,21 +137,26 @@ class RemoteTapeStore:
             if expect is not None and expect != version:
                 raise VersionConflict(tape, expected=expect, actual=version)
             return []
-        headers = {KEY: new_id("append"), "Content-Type": NDJSON}
-        if expect is not None:
-            headers["If-Match"] = f'"{expect}"'
+        headers = {KEY: new_id("append"), "Content-Type": NDJSON, **_if_match(expect)}
         body = new_lines(entries)
         return self._lines(
             await self._change("/entries", tape, body, headers=headers, repeatable=True)
         )
 
-    async def archive(self, tape: str, carry: Sequence[TapeEntry] = ()) -> Segment:
+    async def archive(
+        self, tape: str, carry: Sequence[TapeEntry] = (), *, expect: int | None = None
+    ) -> Segment:
         """Seal what is live into a segment."""
-        return self._json(await self._change("/archive", tape, new_lines(carry)), segment_from)
+        headers = {"Content-Type": NDJSON, **_if_match(expect)}
+        answer = await self._change("/archive", tape, new_lines(carry), headers=headers)
+        return self._json(answer, segment_from)
 
-    async def reset(self, tape: str, carry: Sequence[TapeEntry] = ()) -> None:
+    async def reset(
+        self, tape: str, carry: Sequence[TapeEntry] = (), *, expect: int | None = None
+    ) -> None:
         """Drop what is live."""
-        await self._change("/reset", tape, new_lines(carry))
+        headers = {"Content-Type": NDJSON, **_if_match(expect)}
+        await self._change("/reset", tape, new_lines(carry), headers=headers)
 
     async def erase(self, tape: str, tombstones: Sequence[TapeEntry]) -> int:
         """Put tombstones in the place of entries; asked again, what is left of it is done, and counted."""
@@ -159,6 +164,10 @@ class RemoteTapeStore:
         headers = {"Content-Type": NDJSON}
         answer = await self._change("/erase", tape, body, headers=headers, repeatable=True)
         return self._json(answer, lambda found: int(found["erased"]))
+
+    async def erasures(self, tape: str) -> int:  # noqa: ARG002 (the contract's)
+        """Return 0: a server's tapes are one bot's."""
+        return 0
 
     async def segments(self, tape: str) -> list[Segment]:
         """Return the sealed segments, oldest first."""
@@ -324,6 +333,10 @@ def _anchors_from(body: Any) -> tuple[list[Anchor], int | None]:
     following = body["next"]
     anchors = [anchor_from(one) for one in body["anchors"]]
     return anchors, None if following is None else int(following)
+
+
+def _if_match(version: int | None) -> dict[str, str]:
+    return {} if version is None else {"If-Match": f'"{version}"'}
 
 
 def _bounded(number: int) -> int:

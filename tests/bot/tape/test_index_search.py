@@ -15,7 +15,7 @@ import anyio.to_thread
 import pytest
 from index_talk import opened
 
-from bot.app.serve import _search
+from bot.app.asking import _search
 from bot.control import call_control, serve_control
 from bot.errors import TapeError
 from bot.memory.recall import recall

@@ -1,0 +1,96 @@
+"""Making a tape as another store holds it: ids, times and segments as they were, in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Iterator, Sequence
+from itertools import groupby
+from uuid import uuid4
+
+import anyio.to_thread
+
+from bot.database.connections import Connection, Database
+from bot.errors import TapeExists, TapeWriteError
+from bot.tape.entries import TapeEntry
+from bot.tape.store import Segment
+from bot.tape.stores.postgres.refusals import writing
+from bot.tape.stores.postgres.rows import as_bytes, pack
+
+_MAKE = """
+insert into tapebot.tape (workspace, name, title, version, live, made_by)
+    values (%s, %s, %s::bytea, %s, %s, %s) on conflict do nothing returning id
+"""
+_SEAL = "insert into tapebot.segment (tape, first_id, last_id, name) values (%s, %s, %s, %s)"
+_PUT = "select tapebot.put_entries(%s, %s, %s::text[], %s::bytea[], %s::bytea[], %s::jsonb)"
+_BEGIN_AT = "update tapebot.tape set live = %s where id = %s"
+
+
+async def restore(
+    database: Database,
+    workspace: str,
+    tape: str,
+    *,
+    title: str | None,
+    version: int,
+    segments: Sequence[Segment],
+    entries: AsyncIterable[Sequence[TapeEntry]],
+) -> None:
+    """Make a tape whole; others see it when it is.
+
+    Args:
+        database: Where.
+        workspace: That of the tape.
+        tape: The session's key.
+        title: Shown to people.
+        version: The newest id that is taken.
+        segments: What is sealed, oldest first; what comes after them is live.
+        entries: Some at a time, ids growing; ids may be missing.
+
+    Raises:
+        TapeExists: There is a tape of this name, or a segment of one of these names.
+        InvalidEntry: An entry would not read back as it is.
+        TapeWriteError: The database refused, or cannot be reached; there is no such tape, unless the
+            connection broke at the very end.
+    """
+    sealed = segments[-1].last_id if segments else 0
+    named = [as_bytes(workspace), as_bytes(tape), None if title is None else as_bytes(title)]
+    with writing(f"tape {tape}"):
+        # What takes long has a connection of its own, and is not tried again half way.
+        async with database.alone() as connection, connection.transaction():
+            await _see_names(connection, tape, segments)
+            made = await connection.execute(_MAKE, [*named, version, sealed + 1, uuid4()])
+            row = await made.fetchone()
+            if row is None:
+                raise TapeExists(f"there is a tape {tape} already")
+            live = None
+            async for page in entries:
+                await _put(connection, row[0], tape, page)
+                if live is None:
+                    live = next((entry.id for entry in page if entry.id > sealed), None)
+            if live is None:
+                raise TapeWriteError(f"tape {tape} has no readable entry after its last segment")
+            await connection.execute(_BEGIN_AT, [live, row[0]])
+            for one in segments:
+                await connection.execute(_SEAL, [row[0], one.first_id, one.last_id, one.name])
+
+
+async def _see_names(connection: Connection, tape: str, segments: Sequence[Segment]) -> None:
+    """See that no other tape has a segment of these names."""
+    names = [one.name for one in segments]
+    found = await connection.execute(
+        "select name from tapebot.segment where name = any (%s)", [names]
+    )
+    if row := await found.fetchone():
+        raise TapeExists(f"tape {tape}: the database holds a segment {row[0]} already")
+
+
+async def _put(connection: Connection, number: int, tape: str, page: Sequence[TapeEntry]) -> None:
+    for run in _runs(page):
+        packed = await anyio.to_thread.run_sync(pack, tape, run)
+        await connection.execute(_PUT, [number, run[0].id - 1, *packed.arguments])
+
+
+def _runs(page: Sequence[TapeEntry]) -> Iterator[list[TapeEntry]]:
+    """Yield entries whose ids follow each other."""
+    placed = enumerate(page)
+    for _, run in groupby(placed, key=lambda one: one[1].id - one[0]):
+        yield [entry for _, entry in run]

@@ -1,0 +1,154 @@
+"""Search in PostgreSQL: one transaction that sees one moment, and reads what it found from the tapes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
+
+import anyio.to_thread
+
+from bot.database.connections import Connection, Database
+from bot.tape.entries import TapeEntry
+from bot.tape.search import Hit, SearchQuery, between_ids
+from bot.tape.stores.postgres.refusals import reading
+from bot.tape.stores.postgres.rows import entry_of
+from bot.tape.stores.postgres.search_documents import Finding, Ranked
+from bot.tape.stores.postgres.search_scope import Scope, place_of, scope_of
+
+_LONGEST = 30.0
+"""Seconds that a search may take."""
+
+_BEGIN = "set transaction isolation level repeatable read, read only; set local jit = off"
+
+_BESIDE = """
+select h.number, found.later, found.entry
+from unnest(%(on)s::bigint[], %(entries)s::bigint[]) with ordinality as h (tape, entry, number)
+cross join lateral (
+    (select false as later, d.entry from {chosen} cross join lateral (
+        select d.entry from tapebot.document d
+        where d.tape = {tape} and d.entry < h.entry and d.place < 4294967296 {labelled}
+        order by d.entry desc limit %(most)s
+    ) d order by d.entry desc limit %(most)s)
+    union all
+    (select true, d.entry from {chosen} cross join lateral (
+        select d.entry from tapebot.document d
+        where d.tape = {tape} and d.entry > h.entry and d.place < 4294967296 {labelled}
+        order by d.entry limit %(most)s
+    ) d order by d.entry limit %(most)s)
+) as found order by found.entry
+"""
+_BODIES = """
+select w.tape, w.id, found.body
+from unnest(%(on)s::bigint[], %(ids)s::bigint[]) as w (tape, id)
+cross join lateral (
+    select body from tapebot.entry e where e.tape = {tape} and e.id = w.id offset 0
+) as found
+"""
+
+Key = tuple[int, int]
+
+
+async def search(
+    database: Database,
+    workspace: bytes,
+    query: SearchQuery,
+    resolve: Callable[[str, str], Awaitable[int]],
+) -> list[Hit]:
+    """Return what fits best, best first; knows every entry appended before it was asked.
+
+    Args:
+        database: Where the tapes are.
+        workspace: Whose tapes are searched.
+        query: What is asked.
+        resolve: ``TapeStore.resolve_anchor``.
+
+    Raises:
+        InvalidSearch: It cannot be answered as it is asked.
+        TapeNotFound: An anchor that it names does not exist.
+        TapeUnavailable: The database could not be asked.
+    """
+    query.check()
+    if query.after_anchor is not None or query.before_anchor is not None:
+        query = await between_ids(query, resolve)
+    asked = query
+
+    async def work(connection: Connection) -> list[Hit]:
+        await connection.execute(_BEGIN)
+        scope = await scope_of(connection, workspace, asked)
+        finding = Finding(connection, scope, asked)
+        ranked = await finding.run()
+        return await _hits(connection, scope, asked, ranked, worded=bool(finding.words.weights))
+
+    with reading("the tapes"):
+        return await database.transact(work, seconds=_LONGEST)
+
+
+async def _hits(
+    connection: Connection, scope: Scope, query: SearchQuery, ranked: Ranked, *, worded: bool
+) -> list[Hit]:
+    if not ranked:
+        return []
+    keys = [(place_of(row.id)[0], row.entry) for _, row in ranked]
+    around = await _around(connection, scope, keys, query.neighbours)
+    read = await _entries(
+        connection, scope, {*keys, *(one for side in around.values() for one in side)}
+    )
+    return [
+        Hit(
+            scope.tapes[key[0]],
+            read[key],
+            value,
+            _present(read, around[number, False]),
+            _present(read, around[number, True]),
+            bool(row.counts) or not worded,
+        )
+        for number, (key, (value, row)) in enumerate(zip(keys, ranked, strict=True), start=1)
+        if key in read
+    ]
+
+
+async def _around(
+    connection: Connection, scope: Scope, keys: list[Key], count: int
+) -> defaultdict[tuple[int, bool], list[Key]]:
+    """Return the turns that come with hits, by the hit's number and whether they are later than it."""
+    found: defaultdict[tuple[int, bool], list[Key]] = defaultdict(list)
+    if not count:
+        return found
+    chosen, labelled = "(select) as l", ""
+    if "beside" in scope.values:
+        chosen = (
+            "(select l.id from unnest(%(beside_on)s::bigint[], %(beside)s::int[]) as l (tape, id)"
+            " where l.tape = h.tape) as l"
+        )
+        labelled = "and d.label = l.id"
+    rows = await scope.ask(
+        connection,
+        _BESIDE.format(chosen=chosen, labelled=labelled, tape=scope.same_tape("h.tape")),
+        on=[tape for tape, _ in keys],
+        entries=[entry for _, entry in keys],
+        most=count,
+    )
+    for number, later, entry in rows:
+        found[number, later].append((keys[number - 1][0], entry))
+    return found
+
+
+async def _entries(connection: Connection, scope: Scope, keys: set[Key]) -> dict[Key, TapeEntry]:
+    """Return entries as they are on their tapes; without those that cannot be read."""
+    rows = await scope.ask(
+        connection,
+        _BODIES.format(tape=scope.same_tape("w.tape")),
+        on=[tape for tape, _ in keys],
+        ids=[number for _, number in keys],
+    )
+
+    def decoded() -> dict[Key, TapeEntry]:
+        read = {(tape, number): entry_of(number, body) for tape, number, body in rows}
+        return {key: entry for key, entry in read.items() if entry is not None}
+
+    # Texts may be of any length.
+    return await anyio.to_thread.run_sync(decoded)
+
+
+def _present(read: dict[Key, TapeEntry], keys: list[Key]) -> tuple[TapeEntry, ...]:
+    return tuple(read[key] for key in keys if key in read)

@@ -1,0 +1,230 @@
+"""The store of tapes in PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any
+
+import anyio
+
+from bot.clock import Clock, SystemClock
+from bot.database.connections import Database
+from bot.database.wakeups import Wakeups
+from bot.errors import TapeNotFound
+from bot.tape.entries import TapeEntry
+from bot.tape.search import Hit, SearchQuery
+from bot.tape.store import Anchor, Segment, add_anchor, anchor_of
+from bot.tape.stores.postgres.reading import TapeReader
+from bot.tape.stores.postgres.refusals import reading
+from bot.tape.stores.postgres.rows import LARGEST_ID, as_bytes
+from bot.tape.stores.postgres.search import search
+from bot.tape.stores.postgres.upkeep import Upkeep
+from bot.tape.stores.postgres.writing import TapeWriter
+
+_PAGE = 500
+_NOTICE = 60.0
+"""Seconds for which writers tell of a tape's new entries after somebody asked them to."""
+
+_FOLLOW = """
+update tapebot.tape set followed = clock_timestamp() + make_interval(secs => %s)
+where workspace = %s and name = %s returning id
+"""
+
+
+class PostgresTapeStore:
+    """Tapes that any number of processes write and read; an append with ``expect`` keeps late writers out.
+
+    An append whose answer was lost is asked for again under its key, and done once. The database and the
+    wake-ups belong to whoever opened them.
+
+    Args:
+        database: Where they are; set up for this version.
+        wakeups: Tell followers of new entries; without anybody who runs them followers look by themselves.
+        clock: Gives entries their ``ts``.
+        workspace: The same session has another tape in another workspace.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        wakeups: Wakeups,
+        *,
+        clock: Clock | None = None,
+        workspace: str = "",
+    ) -> None:
+        self._database = database
+        self._wakeups = wakeups
+        self._workspace = as_bytes(workspace)
+        self._reader = TapeReader(database, self._workspace)
+        self._writer = TapeWriter(database, workspace, self._reader, clock or SystemClock())
+        self._upkeep = Upkeep(database, wakeups)
+        self._used: set[str] = set()
+
+    async def create_tape(
+        self, tape: str, title: str | None = None, *, replace_if_exists: bool = False
+    ) -> str:
+        """Make the tape with its header if it is not there; return its name."""
+        if not await self._writer.create(tape, title) and replace_if_exists:
+            await self._writer.turn_over(tape, (), title=title)
+        self._used.add(tape)
+        return tape
+
+    async def get_title(self, tape: str) -> str | None:
+        """Return the title."""
+        return (await self._reader.state(tape)).title
+
+    async def list_tapes(self) -> list[str]:
+        """Return the names of all tapes."""
+        return await self._reader.names()
+
+    async def version(self, tape: str) -> int:
+        """Return the id of the last entry."""
+        return (await self._reader.state(tape)).version
+
+    async def erasures(self, tape: str) -> int:
+        """Return how often entries of a tape were erased; 0 for one that is not there."""
+        try:
+            return (await self._reader.state(tape)).erasures
+        except TapeNotFound:
+            return 0
+
+    async def read(
+        self, tape: str, from_entry_id: int | None = None, to_entry_id: int | None = None
+    ) -> list[TapeEntry]:
+        """Return the entries of an id range, segments included."""
+        last = LARGEST_ID if to_entry_id is None else to_entry_id
+        return await self._reader.read(tape, from_entry_id or 1, last)
+
+    def read_back(self, tape: str, before: int | None = None) -> AsyncGenerator[TapeEntry, None]:
+        """Yield entries newest first."""
+        return self._reader.back(tape, before)
+
+    async def append(self, tape: str, entry: TapeEntry) -> TapeEntry:
+        """Append one entry."""
+        return (await self.append_many(tape, [entry]))[0]
+
+    async def append_many(
+        self, tape: str, entries: Sequence[TapeEntry], *, expect: int | None = None
+    ) -> list[TapeEntry]:
+        """Append entries in one transaction; durable on return."""
+        written = await self._writer.append(tape, entries, expect)
+        self._used.add(tape)
+        return written
+
+    async def archive(
+        self, tape: str, carry: Sequence[TapeEntry] = (), *, expect: int | None = None
+    ) -> Segment:
+        """Seal what is live into a segment.
+
+        Raises:
+            VersionConflict: The tape is not at ``expect``; nothing was done.
+        """
+        return await self._writer.turn_over(tape, carry, expect=expect, keep=True)
+
+    async def reset(
+        self, tape: str, carry: Sequence[TapeEntry] = (), *, expect: int | None = None
+    ) -> None:
+        """Drop what is live.
+
+        Raises:
+            VersionConflict: The tape is not at ``expect``; nothing was done.
+        """
+        await self._writer.turn_over(tape, carry, expect=expect)
+
+    async def erase(self, tape: str, tombstones: Sequence[TapeEntry]) -> int:
+        """Put tombstones in the place of entries; what is left in the tables goes with ``run``."""
+        return await self._writer.erase(tape, tombstones)
+
+    async def segments(self, tape: str) -> list[Segment]:
+        """Return the sealed segments, oldest first."""
+        return await self._reader.segments(tape)
+
+    async def fork(
+        self,
+        from_tape: str,
+        new_tape: str,
+        *,
+        from_entry: int | None = None,
+        from_anchor: str | None = None,
+        title: str | None = None,
+    ) -> str:
+        """Make a new tape with a copy of what another holds from a point on."""
+        if from_anchor is not None:
+            from_entry = await self.resolve_anchor(from_tape, from_anchor)
+        await self._writer.fork(from_tape, new_tape, from_entry, title)
+        self._used.add(new_tape)
+        return new_tape
+
+    async def create_anchor(
+        self,
+        tape: str,
+        name: str,
+        entry_id: int | None = None,
+        state: dict[str, Any] | None = None,
+    ) -> Anchor:
+        """Name an entry, by default the newest."""
+        target = await self.version(tape) if entry_id is None else entry_id
+        return await add_anchor(self, tape, name, target, state)
+
+    async def get_anchor(self, tape: str, name: str) -> Anchor:
+        """Return the last anchor of this name."""
+        for entry in await self._reader.last_anchor(tape, name):
+            if (found := anchor_of(tape, entry)) is not None:
+                return found
+        raise TapeNotFound(f"tape {tape} has no anchor {name}")
+
+    async def list_anchors(self, tape: str) -> list[Anchor]:
+        """Return all anchors of a tape, oldest first."""
+        found = (anchor_of(tape, entry) for entry in await self._reader.anchors(tape))
+        return [one for one in found if one is not None]
+
+    async def resolve_anchor(self, tape: str, name: str) -> int:
+        """Return the id of the entry that the last anchor of this name points at."""
+        return (await self.get_anchor(tape, name)).entry_id
+
+    async def search(self, query: SearchQuery) -> list[Hit]:
+        """Return what fits best, best first."""
+        with reading("the tapes"):
+            return await search(self._database, self._workspace, query, self.resolve_anchor)
+
+    async def follow(self, tape: str, after: int | None = None) -> AsyncGenerator[TapeEntry, None]:
+        """Yield entries as they come, whichever process writes them."""
+        last = await self.version(tape) if after is None else after
+        topic, noticed = await self._notice(tape), anyio.current_time()
+        while True:
+            # Before the look: what comes in between wakes it again.
+            grown = self._wakeups.event(topic)
+            page = await self._reader.page(tape, last + 1, LARGEST_ID, _PAGE)
+            for entry in page.entries:
+                yield entry
+            if page.rows == _PAGE and page.last_row is not None:
+                last = page.last_row
+                continue
+            # What a reset dropped is passed over.
+            last = max(last, page.version)
+            if anyio.current_time() > noticed + _NOTICE / 2:
+                topic, noticed = await self._notice(tape), anyio.current_time()
+            await self._wakeups.wait(grown)
+
+    async def run(self) -> None:
+        """Remove what is left of erased entries, and old keys of appends, until cancelled."""
+        await self._upkeep.run()
+
+    def statistics(self) -> dict[str, Any]:
+        """Return how many tapes this process wrote, entries it could not read, tables it cleaned."""
+        return {
+            "open_tapes": len(self._used),
+            "damaged_lines": self._reader.damaged,
+            "cleaned_tables": self._upkeep.cleaned,
+        }
+
+    async def close(self) -> None:
+        """Leave the database to whoever opened it."""
+
+    async def _notice(self, tape: str) -> str:
+        """Ask writers to tell of a tape's new entries for a while; return the topic."""
+        with reading(f"tape {tape}"):
+            rows = await self._database.fetch(_FOLLOW, [_NOTICE, self._workspace, as_bytes(tape)])
+        if not rows:
+            raise TapeNotFound(f"there is no tape {tape}")
+        return f"tape/{rows[0][0]}"

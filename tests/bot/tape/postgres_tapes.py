@@ -1,0 +1,30 @@
+"""Opens stores of tapes in PostgreSQL for tests of what only they promise."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+
+from bot.database.connections import Database
+from bot.database.wakeups import Wakeups
+from bot.tape.stores.postgres import PostgresTapeStore
+
+
+@asynccontextmanager
+async def opened(
+    url: str, *, patience: float = 30.0, workspace: str = "", hears: bool = True
+) -> AsyncIterator[PostgresTapeStore]:
+    """Open a store as a process of its own would."""
+    database = Database(url, patience=patience)
+    await database.open()
+    wakeups = Wakeups(database)
+    try:
+        async with anyio.create_task_group() as tasks:
+            if hears:
+                tasks.start_soon(wakeups.run)
+            yield PostgresTapeStore(database, wakeups, workspace=workspace)
+            tasks.cancel_scope.cancel()
+    finally:
+        await database.close()

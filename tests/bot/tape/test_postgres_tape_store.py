@@ -1,0 +1,398 @@
+"""What tapes in PostgreSQL promise beyond the contract: many processes, lost answers, servers that are away."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any
+
+import anyio
+import psycopg
+import pytest
+from databases import drop, fresh_database, server
+from postgres_tapes import opened
+
+from bot.errors import TapeUnavailable, TapeWriteError, VersionConflict
+from bot.tape.entries import TapeEntry, anchor, message
+from bot.tape.search import SearchQuery
+from bot.tape.store import TapeStore
+from bot.tape.stores.postgres import PostgresTapeStore
+from bot.tape.stores.postgres.upkeep import Upkeep
+from bot.testing.wire_cutter import WireCutter
+
+TAPE = "telegram:42"
+PATIENCE = 30
+
+
+# A workspace is as good as a database of its own, and made at once.
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    address = fresh_database()
+    yield address
+    drop(address)
+
+
+@pytest.fixture
+def workspace() -> str:
+    return f"{next(_numbers)}"
+
+
+@pytest.fixture
+async def store(url: str, workspace: str) -> AsyncIterator[PostgresTapeStore]:
+    async with opened(url, workspace=workspace) as one:
+        await one.create_tape(TAPE)
+        yield one
+
+
+def says(text: str) -> TapeEntry:
+    return message("user", text)
+
+
+def texts(entries: list[TapeEntry]) -> list[str]:
+    return [entry.payload["content"] for entry in entries if entry.kind == "message"]
+
+
+def gone(entry: TapeEntry) -> TapeEntry:
+    return replace(entry, payload={"role": "user", "content": ""}, meta={})
+
+
+def through(url: str, wire: WireCutter) -> str:
+    return url.replace(f":{server().port}/", f":{wire.port}/")
+
+
+# Answers that are lost.
+
+
+async def _appended(store: TapeStore) -> Any:
+    written = await store.append_many(TAPE, [says("x"), says("y")], expect=2)
+    assert written == await store.read(TAPE, 3)
+    return [entry.id for entry in written]
+
+
+async def _archived(store: TapeStore) -> Any:
+    segment = await store.archive(TAPE, [says("x")], expect=2)
+    assert await store.segments(TAPE) == [segment]
+    return segment.last_id
+
+
+async def _forked(store: TapeStore) -> Any:
+    await store.fork(TAPE, "child")
+    return texts(await store.read("child"))
+
+
+async def _reset(store: TapeStore) -> Any:
+    await store.reset(TAPE, expect=2)
+    return [entry.id for entry in await store.read(TAPE)]
+
+
+async def _erased(store: TapeStore) -> Any:
+    number = await store.erase(TAPE, [gone(entry) for entry in await store.read(TAPE, 2)])
+    return (number, await store.erasures(TAPE), texts(await store.read(TAPE)))
+
+
+async def _made(store: TapeStore) -> Any:
+    await store.create_tape("new", replace_if_exists=True)
+    return await store.version("new")
+
+
+@pytest.mark.parametrize(
+    ("change", "table", "outcome"),
+    [
+        (_appended, "tapebot.tape", [3, 4]),
+        (_archived, "tapebot.tape", 2),
+        (_reset, "tapebot.tape", [3]),
+        (_erased, "tapebot.tape", (1, 1, [""])),
+        (_forked, "tapebot.entry", ["before"]),
+        (_made, "tapebot.entry", 1),
+    ],
+    ids=["append", "archive", "reset", "erase", "fork", "create"],
+)
+async def test_a_change_whose_answer_was_lost_is_done_once(
+    url: str,
+    workspace: str,
+    change: Callable[[TapeStore], Awaitable[Any]],
+    table: str,
+    outcome: Any,
+):
+    """The wire is cut while the change waits in the server; it is asked for again, and both come to be done."""
+    found: list[Any] = []
+    with anyio.fail_after(PATIENCE):
+        async with (
+            WireCutter(server().port) as wire,
+            opened(through(url, wire), workspace=workspace, hears=False) as store,
+        ):
+            await store.create_tape(TAPE)
+            await store.append(TAPE, says("before"))
+
+            async def act() -> None:
+                found.append(await change(store))
+
+            async with (
+                anyio.create_task_group() as tasks,
+                await psycopg.AsyncConnection.connect(url) as other,
+            ):
+                await other.execute(f"lock table {table} in share mode".encode())
+                tasks.start_soon(act)
+                await _waits(url, 1)
+                await wire.cut()
+                await wire.heal()
+                await _waits(url, 2)
+                await other.rollback()
+    assert found == [outcome]
+
+
+async def _waits(url: str, count: int) -> None:
+    """Wait until so many statements wait for a lock."""
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+        while True:
+            cursor = await connection.execute("select count(*) from pg_locks where not granted")
+            if await cursor.fetchone() == (count,):
+                return
+            await anyio.sleep(0.01)
+
+
+async def test_keys_of_writes_are_forgotten_after_a_day(store, url, workspace):
+    await store.append(TAPE, says("old"))
+    await store.append(TAPE, says("young"))
+    ours = "tape = (select id from tapebot.tape where workspace = %s)"
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+        older = "set done_at = now() - interval '25 hours'"
+        await connection.execute(
+            f"update tapebot.tape_write {older} where last_id = 2 and {ours}".encode(),
+            [workspace.encode()],
+        )
+        await Upkeep(store._database, store._wakeups).forget()
+        cursor = await connection.execute(
+            f"select last_id from tapebot.tape_write where {ours}".encode(), [workspace.encode()]
+        )
+        assert await cursor.fetchall() == [(3,)]
+
+
+# Many processes.
+
+
+async def test_a_writer_that_comes_late_finds_that_the_tape_went_on(url, workspace):
+    async with (
+        opened(url, workspace=workspace) as zombie,
+        opened(url, workspace=workspace) as owner,
+    ):
+        await owner.create_tape(TAPE)
+        known = await zombie.version(TAPE)
+        await owner.append(TAPE, says("the owner's"))
+        for late in (
+            lambda: zombie.append_many(TAPE, [says("late")], expect=known),
+            lambda: zombie.archive(TAPE, [says("late")], expect=known),
+            lambda: zombie.reset(TAPE, [says("late")], expect=known),
+        ):
+            with pytest.raises(VersionConflict) as raised:
+                await late()
+            assert (raised.value.expected, raised.value.actual) == (1, 2)
+        assert texts(await owner.read(TAPE)) == ["the owner's"]
+        assert await owner.segments(TAPE) == []
+
+
+async def test_an_erasure_does_not_shut_out_who_knows_the_version(url, workspace):
+    async with opened(url, workspace=workspace) as owner, opened(url, workspace=workspace) as other:
+        await owner.create_tape(TAPE)
+        written = await owner.append(TAPE, says("secret"))
+        assert await owner.erasures(TAPE) == 0
+        assert await other.erase(TAPE, [gone(written)]) == 1
+        assert await owner.append_many(TAPE, [says("next")], expect=2)
+        assert await owner.erasures(TAPE) == 1
+        assert await owner.erasures("nobody") == 0
+
+
+@pytest.mark.parametrize("hears", [True, False], ids=["told", "polling"])
+async def test_what_one_process_writes_another_follows(url, workspace, hears):
+    async with (
+        opened(url, workspace=workspace) as writer,
+        opened(url, workspace=workspace, hears=hears) as reader,
+    ):
+        await writer.create_tape(TAPE)
+        with anyio.fail_after(PATIENCE):
+            async with aclosing(reader.follow(TAPE, 1)) as entries:
+                for number in range(5):
+                    async with anyio.create_task_group() as tasks:
+                        tasks.start_soon(writer.append, TAPE, says(f"{number}"))
+                        assert (await anext(entries)).payload["content"] == f"{number}"
+
+
+async def test_nobody_is_told_of_a_tape_that_nobody_follows(store, url, workspace):
+    async def told() -> bool:
+        async with await psycopg.AsyncConnection.connect(url) as connection:
+            cursor = await connection.execute(
+                "select 1 from tapebot.wake, tapebot.tape where topic = 'tape/' || id and workspace = %s",
+                [workspace.encode()],
+            )
+            return await cursor.fetchone() is not None
+
+    await store.append(TAPE, says("a"))
+    assert not await told()
+    async with aclosing(store.follow(TAPE, 1)) as entries:
+        await anext(entries)
+        await store.append(TAPE, says("b"))
+        assert await told()
+
+
+async def test_workspaces_have_tapes_of_their_own(url):
+    async with opened(url, workspace="a") as one, opened(url, workspace="b") as two:
+        for store, text in ((one, "ours"), (two, "theirs")):
+            await store.create_tape(TAPE)
+            await store.append(TAPE, says(text))
+        await one.create_tape("only ours")
+        await one.archive(TAPE)
+        assert await two.list_tapes() == [TAPE]
+        assert texts(await two.read(TAPE)) == ["theirs"]
+        assert await two.segments(TAPE) == []
+        assert await two.search(SearchQuery("ours")) == []
+        assert [hit.tape for hit in await one.search(SearchQuery("ours"))] == [TAPE]
+
+
+async def test_a_tape_that_is_reset_while_it_is_read_is_read_as_it_was_or_as_it_is(store):
+    """A long tape is read in several statements."""
+    for _ in range(10):
+        await store.append_many(TAPE, [says("old")] * 400)
+    found: list[list[TapeEntry]] = []
+
+    async def read() -> None:
+        while len(found) < 12:
+            found.append(await store.read(TAPE))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(read)
+        tasks.start_soon(read)
+        await store.reset(TAPE)
+    assert {len(entries) for entries in found} <= {1, 4_001}
+    assert len(found[-1]) == 1
+
+
+# Names.
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["nul \x00 inside", "half \ud83d", "halves \ud83d\ude00", "x" * 2_000, "%_'\"\\"],
+    ids=ascii,
+)
+async def test_any_name_names_a_tape_and_its_anchors(store, name):
+    await store.create_tape(name, name)
+    await store.append_many(name, [says("a"), anchor(name)])
+    assert await store.list_tapes() == sorted([TAPE, name])
+    assert await store.get_title(name) == name
+    assert (await store.get_anchor(name, name)).at == 3
+    await store.archive(name)
+    assert await store.get_title(name) == name
+
+
+async def test_an_anchors_name_may_be_as_long_as_any_text(store):
+    # Digits of no order, so that they are as long in the database.
+    name = "".join(chr(0x4E00 + number * 7919 % 20_000) for number in range(5_000))
+    await store.append(TAPE, anchor(name))
+    assert (await store.get_anchor(TAPE, name)).name == name
+
+
+async def test_a_name_that_no_index_takes_is_refused_and_nothing_is_made(store):
+    name = "".join(chr(0x4E00 + number * 7919 % 20_000) for number in range(5_000))
+    with pytest.raises(TapeWriteError, match="nothing of it was"):
+        await store.create_tape(name)
+    assert await store.list_tapes() == [TAPE]
+
+
+# Erasing.
+
+
+async def test_no_version_of_a_row_and_no_index_holds_what_is_erased_once_it_was_cleaned(
+    store, url
+):
+    words = [f"zqxjvkwp{number:04}" for number in range(300)]
+    await store.append_many(TAPE, [says(word) for word in words])
+    long = await store.append(TAPE, says(f"{'wvutsrqp' * 2_000} zyxwvuts"))
+    named = await store.append(TAPE, anchor("qponmlkj", {"summary": "jklmnopq"}))
+    few = await store.read(TAPE, 50, 53)
+    tombstones = [gone(entry) for entry in (*few, long)]
+    tombstones.append(replace(named, payload={"name": "erased", "state": {}}, meta={}))
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+        await connection.execute("create extension if not exists pageinspect")
+        await connection.execute("analyze")
+        erased = [*(entry.payload["content"] for entry in few), "zyxwvuts", "qponmlkj", "jklmnopq"]
+        assert await _holders(connection, erased)
+        await store.erase(TAPE, tombstones)
+        await Upkeep(store._database, store._wakeups).clean()
+        assert await _holders(connection, erased) == []
+        assert await _holders(connection, ["zqxjvkwp0123"])
+        cursor = await connection.execute("select count(*) from tapebot.vacuum_wanted")
+        assert await cursor.fetchone() == (0,)
+
+
+async def _holders(
+    connection: psycopg.AsyncConnection[Any], words: list[str]
+) -> list[tuple[str, str]]:
+    """Return where words are: in which tables, dead versions of rows included, and in which indexes."""
+    cursor = await connection.execute(
+        "select relname, data from pg_class, "
+        "generate_series(0, pg_relation_size(pg_class.oid) / 8192 - 1) as page, "
+        "lateral (select t_data as data from heap_page_items("
+        "get_raw_page(pg_class.oid::regclass::text, 'main', page)) "
+        "where relkind in ('r', 't') union all "
+        "select get_raw_page(pg_class.oid::regclass::text, 'main', page) where relkind = 'i') as held "
+        "where relkind in ('r', 't', 'i') and data is not null"
+    )
+    held = await cursor.fetchall()
+    return sorted({(name, word) for name, data in held for word in words if word.encode() in data})
+
+
+async def test_two_processes_that_clean_at_once_clean_once(url, workspace):
+    async with opened(url, workspace=workspace) as one, opened(url, workspace=workspace) as two:
+        await one.create_tape(TAPE)
+        written = await one.append(TAPE, says("secret"))
+        await one.erase(TAPE, [gone(written)])
+        async with anyio.create_task_group() as tasks:
+            for store in (one, two):
+                tasks.start_soon(store._upkeep.clean)
+        assert one.statistics()["cleaned_tables"] + two.statistics()["cleaned_tables"] >= 1
+        async with await psycopg.AsyncConnection.connect(url) as connection:
+            cursor = await connection.execute("select count(*) from tapebot.vacuum_wanted")
+            assert await cursor.fetchone() == (0,)
+
+
+# A server that is away.
+
+
+@pytest.mark.slow
+async def test_a_server_that_is_away_is_told_of_without_secrets_and_a_write_is_not_said_to_be_done(
+    url,
+    workspace,
+):
+    with anyio.fail_after(90):
+        async with WireCutter(server().port) as wire:
+            address = through(url, wire).replace("tapebot@", "tapebot:hunter2@")
+            async with opened(address, workspace=workspace, patience=0.5, hears=False) as store:
+                await store.create_tape(TAPE)
+                await wire.cut()
+                with pytest.raises(TapeUnavailable, match="could not be read") as read:
+                    await store.read(TAPE)
+                with pytest.raises(TapeWriteError, match="not known to be on the tape") as wrote:
+                    await store.append(TAPE, says("secret words"))
+                for raised in (read, wrote):
+                    assert "hunter2" not in str(raised.value)
+                    assert "secret words" not in str(raised.value)
+            async with opened(url, workspace=workspace) as beside:
+                assert await beside.version(TAPE) == 1
+
+
+async def test_an_entry_that_was_damaged_costs_itself_alone_and_is_counted(store, url, workspace):
+    await store.append_many(TAPE, [says("a"), says("b"), says("c")])
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+        await connection.execute(
+            "update tapebot.entry set body = 'torn' from tapebot.tape "
+            "where tape.id = entry.tape and workspace = %s and entry.id = 3",
+            [workspace.encode()],
+        )
+    assert texts(await store.read(TAPE)) == ["a", "c"]
+    assert [entry.id async for entry in store.read_back(TAPE)] == [4, 2, 1]
+    assert store.statistics()["damaged_lines"] == 2
