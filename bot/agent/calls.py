@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable
 from secrets import token_hex
 
@@ -12,6 +13,8 @@ from bot.memory.snapshot import MemorySnapshot
 from bot.memory.transcript import is_owner
 from bot.memory.versions import zone_at
 from bot.tape.entries import TapeEntry, tool_call, tool_result
+from bot.telemetry.metrics import TOOL_SECONDS
+from bot.telemetry.tracing import span
 from bot.tools.registry import ToolContext, ToolOutcome
 
 
@@ -81,6 +84,17 @@ class ToolCalls:
 
     async def _run(self, turn: str, call: ToolCall) -> None:
         await self._on_tool(call.name)
+        began, outcome = time.perf_counter(), "failed"
+        name = self._session.agent.tools.known(call.name) or "unknown"
+        with span("tool", tool=name) as here:
+            try:
+                outcome = await self._answered(turn, call)
+                here.set(outcome=outcome)
+            finally:
+                TOOL_SECONDS.observe(time.perf_counter() - began, name, outcome)
+
+    async def _answered(self, turn: str, call: ToolCall) -> str:
+        """Run a call and put its result on the tape; return its status."""
         session = self._session
         outcome = await session.agent.tools.answer(call, self._context(turn, call))
         if outcome.change is not None:
@@ -96,9 +110,10 @@ class ToolCalls:
             except MemoryRefused as error:
                 outcome = ToolOutcome(f"Not saved: {error}.", "error")
             else:
-                return
+                return outcome.status
         result = _result(turn, call, outcome, session.zone.read())
         await session.tape.append_many([*outcome.notes, result])
+        return outcome.status
 
     def _context(self, turn: str, call: ToolCall) -> ToolContext:
         session, window = self._session, self._session.fold.window

@@ -23,6 +23,8 @@ from bot.llm.base import ModelReply, Usage
 from bot.memory.spoken import LOOP_STEP, TURN_END, TURN_START, inbound_ids, replaces
 from bot.memory.turns import REPLY, TURN_RESUME, OpenTurn
 from bot.tape.entries import CONTEXT_OVERFLOW, TapeEntry, anchor, event, message
+from bot.telemetry.metrics import TURN_SECONDS, count_error
+from bot.telemetry.tracing import current_traceparent, note, noted, span
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +66,7 @@ class Turn:
         self._prompt_tokens = 0
         self._built: Built | None = None
         self._handed_off = False
-        self._began = 0.0
+        self._began: float | None = None
         self._grown = anyio.Event()
         self._asking: anyio.CancelScope | None = None
         self._reconsidered = 0
@@ -123,6 +125,14 @@ class Turn:
 
     async def run(self) -> None:
         """Call the model and its tools until there is an answer, and put that on the tape."""
+        session = self._tape.name
+        with span("turn", noted(session, *reversed(self.inbound)), turn=self.id) as here:
+            # The answer goes on with it.
+            note(session, self.id, current_traceparent())
+            await self._run()
+            here.set(steps=self._steps)
+
+    async def _run(self) -> None:
         try:
             while True:
                 await self._join_waiting()
@@ -134,6 +144,7 @@ class Turn:
                     return
         except ModelError as error:
             logger.warning("turn %s of %s failed: %s", self.id, self._tape.name, error)
+            count_error("turn", error)
             await self.end("error", _apology(error), error=str(error))
 
     async def end(
@@ -329,7 +340,9 @@ class Turn:
             _Edited: With ``newest``, where the answer is to what was edited since.
         """
         self.partial = ""
-        elapsed = round((self._agent.clock.monotonic() - self._began) * 1000, 1)
+        now = self._agent.clock.monotonic()
+        # One that is given up before it begins here took no time.
+        elapsed = round((now - (now if self._began is None else self._began)) * 1000, 1)
         data: dict[str, Any] = {
             "turn": self.id,
             "status": status,
@@ -352,6 +365,7 @@ class Turn:
             return [*before, event(TURN_END, {**data, "pointers": self._fold.pointers()})]
 
         await self._tape.append_composed(compose)
+        TURN_SECONDS.observe(elapsed / 1000, status)
 
 
 def _apology(error: ModelError) -> str:

@@ -105,6 +105,16 @@ def encode_in(record: Record) -> bytes:
     )
 
 
+def decode_in(raw: str | bytes) -> Record:
+    """Return what a line of ``encode_in`` holds.
+
+    Raises:
+        InvalidInbound: It names no usable session.
+        ValueError, KeyError, TypeError, AttributeError: It is no such line.
+    """
+    return _decode(json.loads(raw))
+
+
 def encode_done(seqs: Iterable[int]) -> bytes:
     """Return the line that closes messages."""
     return _line(op="done", seqs=list(seqs))
@@ -131,6 +141,8 @@ def _rest(inbound: Inbound) -> dict[str, Any]:
         rest["pressed"] = inbound.pressed
     if inbound.attachments:
         rest["attachments"] = [asdict(one) for one in inbound.attachments]
+    if inbound.trace is not None:
+        rest["trace"] = inbound.trace
     return rest
 
 
@@ -153,6 +165,7 @@ def _decode(line: dict[str, Any]) -> Record:
         edits=_text(line.get("edits")),
         attachments=tuple(Attachment(**one) for one in line.get("attachments", ())),
         pressed=_text(line.get("pressed")),
+        trace=_text(line.get("trace")),
     )
     return Record(int(line["seq"]), datetime.fromisoformat(line["at"]), inbound)
 

@@ -113,6 +113,7 @@ class Inbound:
         edits: The platform's id of the message that this one takes the place of.
         attachments: What came with it.
         pressed: The platform's id of the bot's message whose button was pressed, where this is that.
+        trace: Where it stands in a trace, for who works on it next; see ``bot.telemetry.tracing``.
     """
 
     address: Address
@@ -127,6 +128,7 @@ class Inbound:
     edits: str | None = None
     attachments: tuple[Attachment, ...] = ()
     pressed: str | None = None
+    trace: str | None = field(default=None, compare=False)
 
     @property
     def session(self) -> str:
@@ -183,6 +185,7 @@ class Answer:
         replaces: The platform message whose place it takes: that of the pressed button.
         files: Shown below it, in order. One that cannot be shown, since it is gone or too large, is
             told of in the text.
+        trace: As in ``Inbound``.
     """
 
     address: Address
@@ -194,6 +197,7 @@ class Answer:
     shown: tuple[str, ...] = ()
     replaces: str | None = None
     files: tuple[OutFile, ...] = ()
+    trace: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,3 +256,8 @@ class DeliveryReport:
     platform_ids: tuple[str, ...] = field(default_factory=tuple)
     error: str | None = None
     final: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class LetGo:
+    """Another process wants the session: its holder leaves if it has nothing to do."""

@@ -30,6 +30,7 @@ from bot.errors import (
 from bot.llm.assembly import Assembly, finish_reason
 from bot.llm.base import CapabilityProfile, Model, ModelReply, ModelRequest, OnText, Usage
 from bot.llm.failures import plain
+from bot.llm.observed import observed
 from bot.llm.profiles import profile_for
 from bot.llm.wire import flattened, response_format, tools_json
 
@@ -76,6 +77,7 @@ class GGUFModel(Model):
         """
         await self._ready()
 
+    @observed
     async def complete(self, request: ModelRequest, on_text: OnText | None = None) -> ModelReply:
         """Run one call; see ``Model.complete``.
 

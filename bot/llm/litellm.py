@@ -23,6 +23,7 @@ from bot.llm.base import (
     estimate_tokens,
 )
 from bot.llm.library import Library, mapped
+from bot.llm.observed import observed
 from bot.llm.profiles import profile_for
 from bot.llm.wire import flattened, response_format, tools_json
 
@@ -79,6 +80,7 @@ class LiteLLMModel(Model):
         """
         await self._ready()
 
+    @observed
     async def complete(self, request: ModelRequest, on_text: OnText | None = None) -> ModelReply:
         """Run one call; see ``Model.complete``."""
         litellm = await self._ready()

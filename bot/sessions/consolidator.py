@@ -7,6 +7,7 @@ is looked after in the background, too, once one has been recorded.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import tzinfo
@@ -23,6 +24,8 @@ from bot.llm.base import Model
 from bot.memory.fold import CONSOLIDATION_FAILED
 from bot.memory.longterm import LongTermMemory
 from bot.memory.transcript import recorded_at
+from bot.telemetry.metrics import CONSOLIDATION_SECONDS, CONSOLIDATIONS, LAG, count_error
+from bot.telemetry.tracing import span
 
 logger = logging.getLogger(__name__)
 
@@ -109,7 +112,9 @@ class Consolidator:
             return
         due = self._policy.due(self._fold)
         if due is None:
+            LAG.done(self._tape.name)
             return
+        LAG.due(self._tape.name, self._fold.window.unconsolidated)
         if (wait := self._seconds_to_wait()) > 0:
             self._waiting = True
             tasks.start_soon(self._retry_after, wait)
@@ -135,8 +140,7 @@ class Consolidator:
         self._scope = None
         if outcome.result is not None:
             try:
-                if await record(self._memory, outcome.result):
-                    self._unchecked = True
+                await self._record(outcome.result)
             except ConsolidationFailed as error:
                 await self.note_failure(error, str(error))
             return
@@ -155,6 +159,9 @@ class Consolidator:
         if isinstance(error, ConsolidationFailed) and error.usage is not None:
             data["usage"] = error.usage
         logger.warning("consolidation of %s failed: %s", self._tape.name, why)
+        CONSOLIDATIONS.add(1, "failed")
+        if error is not None:
+            count_error("consolidation", error)
         await self._tape.append_event(CONSOLIDATION_FAILED, data)
 
     def _seconds_to_wait(self) -> float:
@@ -183,9 +190,12 @@ class Consolidator:
         end = self._fold.version
         while self._fold.window.unconsolidated and self._fold.window.cursor < end:
             rest = Range(self._fold.window.cursor + 1, end)
-            made = await self._consolidate(rest, demanding=False)
-            if await record(self._memory, made):
-                self._unchecked = True
+            await self._record(await self._consolidate(rest, demanding=False))
+
+    async def _record(self, made: Consolidation) -> None:
+        kept = await record(self._memory, made)
+        self._unchecked |= kept
+        CONSOLIDATIONS.add(1, "kept" if kept else "dropped")
 
     async def _run(self, due: Range, scope: anyio.CancelScope) -> None:
         outcome: Consolidated | None = None
@@ -198,14 +208,25 @@ class Consolidator:
             await self._post(outcome)
 
     async def _consolidate(self, wanted: Range, *, demanding: bool = True) -> Consolidation:
-        return await consolidate(
-            self._model,
-            self._memory,
-            wanted,
-            portion_tokens=self._portion,
-            timezone=self._timezone,
-            demanding=demanding,
-        )
+        began, outcome = time.perf_counter(), "cancelled"
+        try:
+            with span("consolidation"):
+                made = await consolidate(
+                    self._model,
+                    self._memory,
+                    wanted,
+                    portion_tokens=self._portion,
+                    timezone=self._timezone,
+                    demanding=demanding,
+                )
+        except (ModelError, ConsolidationFailed):
+            outcome = "failed"
+            raise
+        else:
+            outcome = "made"
+            return made
+        finally:
+            CONSOLIDATION_SECONDS.observe(time.perf_counter() - began, outcome)
 
     async def _check(self, scope: anyio.CancelScope) -> None:
         with scope:

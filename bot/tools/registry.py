@@ -138,6 +138,11 @@ class ToolRegistry:
         # Sorted once: their order is part of the prompt's prefix.
         self.specs = [self._tools[name].spec() for name in sorted(self._tools)]
 
+    def known(self, name: str) -> str | None:
+        """Return the wire name of the tool that a call names; None where there is none."""
+        wire = name.replace(".", "_")
+        return wire if wire in self._tools else None
+
     async def answer(self, call: ToolCall, context: ToolContext) -> ToolOutcome:
         """Run one call. What is wrong with it comes back as an error that the model can mend."""
         tool = self._tools.get(call.name.replace(".", "_"))

@@ -16,6 +16,7 @@ from bot.llm.base import (
     Usage,
     estimate_tokens,
 )
+from bot.llm.observed import observed
 from bot.llm.offline.consolidate import consolidate, summarise
 from bot.llm.offline.prompt import text_of
 from bot.llm.offline.turn import Step, step
@@ -40,6 +41,7 @@ class OfflineModel:
         """What it can do."""
         return CapabilityProfile(tools=True, context_tokens=128_000, small=False)
 
+    @observed
     async def complete(self, request: ModelRequest, on_text: OnText | None = None) -> ModelReply:
         """Return the reply; never fails, whatever the request holds.
 

@@ -95,7 +95,7 @@ class Player:
         held.release.set()
         wanted = ends + (2 if action == "orphan" else 3)
         await host.until_event(TURN_END, wanted)
-        await host.until(lambda: host.bus.statistics()["pending"] == 0)
+        await host.until_pending(0)
 
 
 def stable(request: ModelRequest) -> list[str]:

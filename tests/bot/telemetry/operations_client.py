@@ -1,0 +1,63 @@
+"""Asks a program over a socket how it is."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+
+import anyio
+import httpx
+from prometheus_client.parser import text_string_to_metric_families
+
+from bot.telemetry.operations import Operations
+
+
+class Series(dict):
+    """Values by name and labels' values, in any order."""
+
+    def __getitem__(self, key: tuple) -> float:
+        return super().__getitem__((key[0], *sorted(key[1:])))
+
+
+class Client:
+    """Reads what is served."""
+
+    def __init__(self, http: httpx.AsyncClient) -> None:
+        self._http = http
+
+    async def get(self, path: str) -> tuple[int, dict]:
+        answer = await self._http.get(path)
+        return answer.status_code, answer.json()["checks"]
+
+    async def text(self) -> str:
+        answer = await self._http.get("/metrics")
+        assert answer.status_code == 200
+        return answer.text
+
+    async def series(self) -> Series:
+        """Every series that is there."""
+        return Series(
+            ((one.name, *sorted(one.labels.values())), one.value)
+            for family in text_string_to_metric_families(await self.text())
+            for one in family.samples
+        )
+
+    async def until(self, path: str, status: int) -> dict:
+        with anyio.fail_after(5):
+            while True:
+                found, checks = await self.get(path)
+                if found == status:
+                    return checks
+                await anyio.sleep(0.02)
+
+
+@asynccontextmanager
+async def running(operations: Operations):
+    async with anyio.create_task_group() as tasks:
+
+        async def run(*, task_status):
+            await operations.run("127.0.0.1", 0, task_status=task_status)
+
+        address = await tasks.start(run)
+        async with httpx.AsyncClient(base_url=address, timeout=10) as http:
+            yield Client(http)
+        tasks.cancel_scope.cancel()

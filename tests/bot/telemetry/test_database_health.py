@@ -1,0 +1,93 @@
+"""A program on a database is ready as long as the database is there, answers, and is of its version."""
+
+from __future__ import annotations
+
+import anyio.to_thread
+import psycopg
+import pytest
+from databases import drop, fresh_database, server
+from operations_client import running
+
+from bot.database.connections import Database
+from bot.database.leases import Leases
+from bot.database.observed import lease_readings, usable
+from bot.database.wakeups import Wakeups
+from bot.telemetry import instruments
+from bot.telemetry.operations import Operations
+
+
+@pytest.fixture
+async def database():
+    url = fresh_database()
+    one = Database(url, patience=1.0)
+    await one.open()
+    yield one, url
+    await one.close()
+    drop(url)
+
+
+@pytest.fixture
+def operations(database):
+    made = Operations("gateway")
+    made.set_unready(None)
+    made.check("database", usable(database[0]), seconds=0.5)
+    yield made
+    instruments.switch_off()
+
+
+@pytest.mark.slow
+async def test_it_is_not_ready_while_the_server_is_down_and_ready_again_after_it(operations):
+    async with running(operations) as client:
+        assert await client.get("/readyz") == (200, {"program": "ok", "database": "ok"})
+        await anyio.to_thread.run_sync(server().stop, "immediate")
+        try:
+            await client.until("/readyz", 503)
+            # A new process would not help.
+            assert (await client.get("/healthz"))[0] == 200
+        finally:
+            await anyio.to_thread.run_sync(server().start)
+        await client.until("/readyz", 200)
+
+
+async def test_it_is_not_ready_while_the_database_does_not_answer(operations, database):
+    async with running(operations) as client:
+        await client.until("/readyz", 200)
+        async with await psycopg.AsyncConnection.connect(database[1]) as other:
+            await other.execute("lock table tapebot.migration in access exclusive mode")
+            why = (await client.until("/readyz", 503))["database"]
+            assert "answer" in why
+            await other.rollback()
+        await client.until("/readyz", 200)
+
+
+@pytest.mark.slow
+async def test_it_is_not_ready_on_a_database_of_another_version(operations, database):
+    one, _ = database
+    async with running(operations) as client:
+        await client.until("/readyz", 200)
+        [[number, name, digest]] = await one.fetch(
+            "delete from tapebot.migration where number = 1 returning number, name, digest"
+        )
+        assert "tapebot db migrate" in (await client.until("/readyz", 503))["database"]
+        await one.fetch(
+            "insert into tapebot.migration (number, name, digest) values (%s, %s, %s)",
+            [number, name, digest],
+        )
+        await client.until("/readyz", 200)
+
+
+async def test_leases_are_seen_in_numbers(operations, database):
+    one, _ = database
+    leases = Leases(one, Wakeups(one), "gateway 1")
+    operations.sample("leases", lease_readings(leases), every=0.02)
+    async with running(operations) as client, anyio.create_task_group() as tasks:
+
+        async def job(_: int) -> None:
+            await anyio.sleep_forever()
+
+        tasks.start_soon(leases.hold, "channel/telegram", job)
+        with anyio.fail_after(5):
+            while (await client.series()).get(("tapebot_leases_held",)) != 1:
+                await anyio.sleep(0.02)
+        assert (await client.series())["tapebot_leases_lost_total",] == 0
+        tasks.cancel_scope.cancel()

@@ -1,0 +1,73 @@
+"""One half of a conversation, in a process of its own that is traced.
+
+Arguments: ``publish`` or ``serve``, and the folder that both have in common. ``hang`` makes a span and
+ends.
+"""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import anyio
+from pydantic import BaseModel
+
+from bot.bus import Address, Inbound, Sender
+from bot.bus.local import LocalBus
+from bot.bus.observed import ObservedBus
+from bot.llm.observed import observed
+from bot.telemetry.exporting import exporting
+from bot.telemetry.tracing import span
+from bot.testing.host import session_host
+from bot.testing.scripted_model import ScriptedModel, calls, says
+from bot.tools.registry import Tool, ToolOutcome
+
+
+class Observed(ScriptedModel):
+    complete = observed(ScriptedModel.complete)
+
+
+class NoArguments(BaseModel):
+    pass
+
+
+async def _look(_: BaseModel, __: object) -> ToolOutcome:
+    await anyio.lowlevel.checkpoint()
+    return ToolOutcome("the zebra is blue")
+
+
+async def publish(folder: Path) -> None:
+    bus = ObservedBus(LocalBus(folder / "bus", session_limit=100))
+    for number, chat in enumerate(("4711", "4712"), 1):
+        sender, now = Sender("7", "Ada"), datetime.now(UTC)
+        await bus.channel("fake").publish(
+            Inbound(Address("fake", chat), f"m{number}", sender, "Which colour is the zebra?", now)
+        )
+    await bus.aclose()
+
+
+async def serve(folder: Path) -> None:
+    model = Observed(
+        lambda request: (
+            says("Blue, dear Ada.")
+            if any(one["role"] == "tool" for one in request.messages)
+            else calls(("look", {}))
+        )
+    )
+    tool = Tool("look", "Looks.", NoArguments, _look)
+    async with session_host(folder, model, tools=[tool], over=ObservedBus) as host:
+        await host.until(lambda: not host.bus._journal.state.pending, within=30)
+
+
+async def main() -> None:
+    what, folder = sys.argv[1], Path(sys.argv[2])
+    async with exporting("gateway" if what == "publish" else "worker", seconds=1.0):
+        if what == "hang":
+            with span("turn"):
+                pass
+        else:
+            await (publish if what == "publish" else serve)(folder)
+
+
+anyio.run(main)
