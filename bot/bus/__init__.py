@@ -11,6 +11,7 @@ from bot.bus.messages import (
     Button,
     DeliveryReport,
     Inbound,
+    LetGo,
     Outbound,
     OutFile,
     Partial,
@@ -18,13 +19,16 @@ from bot.bus.messages import (
     Sender,
 )
 from bot.bus.ports import Bus, ChannelPort, Delivery, SessionInbox
+from bot.bus.spool import SharedSpool, Spool
 from bot.errors import (
     BusClosed,
     BusError,
     ChannelRefused,
     FileUnavailable,
     InvalidInbound,
+    SessionBusy,
     SessionFull,
+    SessionLost,
 )
 
 __all__ = [
@@ -47,13 +51,18 @@ __all__ = [
     "Inbound",
     "InvalidInbound",
     "Knock",
+    "LetGo",
     "Media",
     "OutFile",
     "Outbound",
     "Partial",
     "Role",
     "Sender",
+    "SessionBusy",
     "SessionFull",
     "SessionInbox",
+    "SessionLost",
+    "SharedSpool",
+    "Spool",
     "Verdict",
 ]

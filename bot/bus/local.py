@@ -8,6 +8,8 @@ a slow session or channel delays no other.
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -15,14 +17,14 @@ from typing import Any
 
 import anyio
 
+from bot.bus.admission import room_for, too_many
 from bot.bus.inbox_journal import InboxJournal
 from bot.bus.journal import Record
 from bot.bus.messages import Accepted, Answer, DeliveryReport, Inbound, Outbound
 from bot.bus.outbox import Outbox
 from bot.clock import Clock, SystemClock
-from bot.errors import BusClosed, BusError, SessionFull
+from bot.errors import BusClosed, BusError
 
-_RESERVE = 10
 # A holder has at most one report in hand and one on the way to it.
 _HELD_REPORTS = 2
 
@@ -123,8 +125,8 @@ class LocalBus:
 
     # Channels' side.
 
-    def channel(self, name: str) -> LocalPort:
-        """Return a channel's two ends."""
+    def channel(self, name: str, *, shard: int = 0, shards: int = 1, epoch: int = 0) -> LocalPort:  # noqa: ARG002
+        """Return a channel's two ends, which are the same for all its shards."""
         return LocalPort(self, self._outboxes.setdefault(name, Outbox()))
 
     async def publish(self, inbound: Inbound) -> Accepted:
@@ -214,7 +216,16 @@ class LocalBus:
             raise BusClosed("tapebot is stopping")
         await self._journal.compact()
 
-    def statistics(self) -> dict[str, Any]:
+    @asynccontextmanager
+    async def keep(self, session: str) -> AsyncIterator[None]:  # noqa: ARG002
+        """Do nothing: no other process can hold a session."""
+        yield
+
+    async def run(self) -> None:
+        """Do nothing until cancelled: all is done where it is asked for."""
+        await anyio.sleep_forever()
+
+    async def statistics(self) -> dict[str, Any]:
         """Return a snapshot."""
         return {
             "pending": len(self._journal.state.pending),
@@ -234,15 +245,8 @@ class LocalBus:
         if self._closed:
             raise BusClosed("tapebot is stopping")
         waiting = self._counts[inbound.session]
-        # Commands have a reserve, so that a person can still stop what fills the session; what is
-        # only overheard leaves room for what is asked.
-        room = self._limit if inbound.asks else self._limit // 2
-        room += _RESERVE if inbound.asks and inbound.text.startswith("/") else 0
-        if waiting >= room:
-            raise SessionFull(
-                f"{waiting} messages already wait here, which is the most allowed: "
-                "this one was not taken, please send it again later"
-            )
+        if waiting >= room_for(inbound, self._limit):
+            raise too_many(waiting)
 
     def _reported(self, answer: Answer) -> bool:
         """Say whether a channel's last word on an answer still waits for its session."""

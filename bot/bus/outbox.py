@@ -22,6 +22,9 @@ class Outbox:
         self._chats: OrderedDict[str, list[Outbound]] = OrderedDict()
         self._filled = anyio.Event()
 
+    def __bool__(self) -> bool:
+        return bool(self._chats)
+
     @property
     def answers(self) -> int:
         """How many answers wait."""
@@ -43,9 +46,15 @@ class Outbox:
 
     async def get(self) -> Outbound:
         """Return the next thing to show, waiting for it."""
-        while not self._chats:
+        while (outbound := self.get_nowait()) is None:
             self._filled = anyio.Event()
             await self._filled.wait()
+        return outbound
+
+    def get_nowait(self) -> Outbound | None:
+        """Return the next thing to show, if there is one."""
+        if not self._chats:
+            return None
         session, waiting = next(iter(self._chats.items()))
         outbound = waiting.pop(0)
         if waiting:

@@ -4,7 +4,8 @@ Guarantees of every implementation:
 
 - A message that ``publish`` accepted survives a kill and is delivered until it is acknowledged.
 - Within a session, messages are delivered in the order in which they were accepted.
-- A session's inbox has at most one holder at a time.
+- A session's inbox has at most one holder at a time. A holder in a process that was stopped for longer
+  than its lease may not know yet that it is none any more: the tape's version is the fence.
 - A message whose platform id was accepted before is not delivered again.
 - Every queue is bounded: a full session refuses (``SessionFull``), though it takes some commands
   more, and partials are coalesced.
@@ -12,10 +13,11 @@ Guarantees of every implementation:
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any, Protocol
 
-from bot.bus.messages import Accepted, DeliveryReport, Inbound, Outbound
+from bot.bus.messages import Accepted, DeliveryReport, Inbound, LetGo, Outbound
 
 
 class Delivery(Protocol):
@@ -39,8 +41,13 @@ class Delivery(Protocol):
     async def ack(self) -> None:
         """Say that its outcome is on the tape and was delivered; it never comes back.
 
-        Of a message that waited when ``Bus.compact`` was called, nothing is on disk any more when
-        this returns, unless the storage refuses: then it goes with a later message.
+        Of a message that waited when ``Bus.compact`` was called, nothing can be read any more when
+        this returns, unless the storage refuses: then it goes with a later message. A database's
+        files may hold its bytes until they are swept again.
+
+        Raises:
+            SessionLost: Another holder has the session by now, and the message.
+            BusError: It could not be recorded; the message comes again.
         """
         ...
 
@@ -53,11 +60,15 @@ class SessionInbox(Protocol):
         """The session's key."""
         ...
 
-    async def receive(self) -> Delivery | DeliveryReport:
-        """Return the next message or delivery report, waiting for it."""
+    async def receive(self) -> Delivery | DeliveryReport | LetGo:
+        """Return what comes next, waiting for it.
+
+        Raises:
+            SessionLost: The session is no longer this holder's.
+        """
         ...
 
-    def receive_nowait(self) -> Delivery | DeliveryReport | None:
+    def receive_nowait(self) -> Delivery | DeliveryReport | LetGo | None:
         """Return the next one if there is one."""
         ...
 
@@ -102,8 +113,17 @@ class ChannelPort(Protocol):
 class Bus(Protocol):
     """The message bus."""
 
-    def channel(self, name: str) -> ChannelPort:
-        """Return a channel's two ends."""
+    def channel(self, name: str, *, shard: int = 0, shards: int = 1, epoch: int = 0) -> ChannelPort:
+        """Return a channel's two ends.
+
+        Args:
+            name: The channel's.
+            shard: Which of the channel's shards; it is given what is for the chats that it published
+                from, and the first what is for none of them.
+            shards: How many there are.
+            epoch: That of the lease under which the channel runs: what was given to an earlier one and
+                not reported on is given again.
+        """
         ...
 
     async def claim(self) -> SessionInbox:
@@ -135,7 +155,22 @@ class Bus(Protocol):
         """
         ...
 
-    def statistics(self) -> dict[str, Any]:
+    def keep(self, session: str) -> AbstractAsyncContextManager[None]:
+        """Keep a session from having a holder in another process meanwhile.
+
+        A holder there that has nothing to do gives it up (``LetGo``). One in this process stays.
+
+        Raises:
+            SessionBusy: Its holder has something to do.
+            BusError: The storage refused.
+        """
+        ...
+
+    async def run(self) -> None:
+        """Do in the background what the bus needs, until cancelled: renew leases, hear of what is new."""
+        ...
+
+    async def statistics(self) -> dict[str, Any]:
         """Return a snapshot: sessions with waiting messages, how many, undelivered answers."""
         ...
 

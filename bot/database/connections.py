@@ -30,6 +30,14 @@ Connection = AsyncConnection[Row]
 PATIENCE = 30.0
 """Seconds for which work is tried again while the server cannot be reached."""
 
+UNLIMITED = """
+select set_config(name, '0', %s) from pg_catalog.pg_settings where name = any (array[
+    'statement_timeout', 'lock_timeout', 'transaction_timeout', 'idle_session_timeout',
+    'idle_in_transaction_session_timeout'])
+"""
+"""Lifts the limits that a server may set, for what takes long; true where only for a transaction."""
+
+_NAME = "tapebot"
 _ATTEMPT = 10.0
 _QUEUE = 2.0
 _CLOSING = 5.0
@@ -41,6 +49,8 @@ _SOON = (
     errors.CannotConnectNow,
     errors.CrashShutdown,
     errors.DeadlockDetected,
+    # The server became a standby: who connects anew finds the one that took its place.
+    errors.ReadOnlySqlTransaction,
     errors.SerializationFailure,
     errors.TooManyConnections,
 )
@@ -90,8 +100,12 @@ class Database:
         await self._pool.open(wait=False)
         try:
             await self.fetch("select 1")
-        except BaseException:
+        except BaseException as error:
             await self.close()
+            if isinstance(error, DatabaseUnavailable):
+                # A pool only says that it waited; this says for what.
+                async with self.alone():
+                    pass
             raise
 
     async def close(self) -> None:
@@ -160,6 +174,10 @@ class Database:
         except psycopg.OperationalError as error:
             raise self._unavailable(error) from error
         try:
+            try:
+                await connection.execute(UNLIMITED, [False])
+            except psycopg.OperationalError as error:
+                raise self._unavailable(error) from error
             yield connection
         finally:
             with anyio.CancelScope(shield=True), anyio.move_on_after(_CLOSING):
@@ -187,17 +205,12 @@ class Database:
             async for attempt in attempts:
                 with attempt:
                     return await self._attempt(work, seconds)
-        except (
-            psycopg.OperationalError,
-            psycopg.InterfaceError,
-            PoolTimeout,
-            TimeoutError,
-        ) as error:
+        except PoolClosed as error:
+            raise DatabaseUnavailable("the database was closed: tapebot is stopping") from error
+        except (psycopg.Error, TimeoutError) as error:
             if not passing(error):
                 raise
             raise self._unavailable(error) from error
-        except PoolClosed as error:
-            raise DatabaseUnavailable("the database was closed: tapebot is stopping") from error
         raise AssertionError
 
     async def _attempt(self, work: Callable[[Connection], Awaitable[T]], seconds: float) -> T:
@@ -207,7 +220,8 @@ class Database:
                 with anyio.fail_after(seconds):
                     return await work(connection)
             except BaseException as error:
-                if not isinstance(error, Exception) or isinstance(error, TimeoutError):
+                spoiled = (TimeoutError, errors.ReadOnlySqlTransaction)
+                if not isinstance(error, Exception) or isinstance(error, spoiled):
                     # Whatever it was in the middle of is given up with it.
                     await connection.close()
                 raise
@@ -226,28 +240,54 @@ def parameters(url: str) -> dict[str, Any]:
     """Return libpq's parameters of an address, with ours for lost peers.
 
     Raises:
-        SettingsError: It is no address of a database.
+        SettingsError: It is no address of a database. What was given is not repeated, nor is what libpq
+            says of it: a part of the password may be in it.
     """
     try:
-        given = conninfo.conninfo_to_dict(url)
-    except psycopg.ProgrammingError as error:
+        given: dict[str, Any] | None = conninfo.conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        given = None
+    if given is None or _is_torn(given):
         raise SettingsError(
-            "TAPEBOT_DATABASE_URL: given something that is no address of PostgreSQL; "
-            "allowed: postgresql://user:password@host:port/name"
-        ) from error
+            "TAPEBOT_DATABASE_URL: given something that is no address of PostgreSQL; allowed: "
+            "postgresql://user:password@host:port/name, where @ : / ? # and % in user and password are "
+            "written as %40 %3A %2F %3F %23 and %25"
+        )
     ours: dict[str, Any] = {
-        "application_name": "tapebot",
+        "application_name": _NAME,
         "connect_timeout": 5,
+        # Of several hosts the one that may be written to; a standby is of no use.
+        "target_session_attrs": "read-write",
         "keepalives_idle": _SILENCE,
         "keepalives_interval": 2,
         "keepalives_count": 3,
         "tcp_user_timeout": _SILENCE * 1000,
     }
-    return {**ours, **{key: value for key, value in given.items() if value is not None}}
+    whole = {**ours, **{key: value for key, value in given.items() if value is not None}}
+    # Whatever the environment says.
+    whole["client_encoding"] = "utf8"
+    if not str(whole["application_name"]).startswith(_NAME):
+        # By its name others see that it is in use.
+        whole["application_name"] = f"{_NAME} {whole['application_name']}"
+    return whole
+
+
+def _is_torn(given: dict[str, Any]) -> bool:
+    """Say whether a password with characters of an address ended up in other parts of it."""
+    host, port, name = (str(given.get(key) or "") for key in ("host", "port", "dbname"))
+    ports = [one for one in port.split(",") if one]
+    # A host that begins with @ is an abstract socket.
+    return (
+        any("@" in one[1:] for one in host.split(","))
+        or any(not one.isdecimal() for one in ports)
+        or ("@" in name and not given.get("user"))
+    )
 
 
 def passing(error: Exception) -> bool:
     """Say whether an error may pass by itself: the server restarts, or the network is cut."""
+    if isinstance(error, PoolClosed):
+        return False
     if isinstance(error, (*_SOON, PoolTimeout, TimeoutError)):
         return True
     if isinstance(error, psycopg.OperationalError):

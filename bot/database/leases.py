@@ -1,16 +1,15 @@
 """Leases: what only one process may do at a time, such as asking Telegram for a bot's updates.
 
-A holder renews its lease three times within its time. One that could not, whether the network was cut or
-the process was stopped, gives up by its own clock before anybody else can take it; one that was stopped
-and did not notice is fenced by the epoch where it writes.
+A holder renews its lease five times within its time. One that could not, whether the network was cut or is
+silent, gives up by its own clock before anybody else can take it, whatever it waits for meanwhile. One whose
+process was stopped notices before it does anything else; what it had sent by then is fenced by the epoch.
 """
 
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import anyio
 
@@ -23,12 +22,14 @@ logger = logging.getLogger(__name__)
 SECONDS = 30.0
 """How long a lease holds without being renewed."""
 
+_EARLY = 1 / 12
+"""Part of its time by which a holder gives up before the lease ends: its job needs some to end."""
+
 
 @dataclass(slots=True)
 class _Held:
     epoch: int
-    ends: float
-    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    scope: anyio.CancelScope
 
 
 class Leases:
@@ -78,7 +79,7 @@ class Leases:
             return False
         finally:
             self._held.pop(name, None)
-            with anyio.CancelScope(shield=True), anyio.move_on_after(self._seconds / 6):
+            with anyio.CancelScope(shield=True):
                 await self._give(name, held.epoch)
 
     async def run(self) -> None:
@@ -92,20 +93,27 @@ class Leases:
                     await self._renew(held, asked)
             except DatabaseUnavailable as error:
                 logger.warning("leases could not be renewed: %s", error)
-            for one in held.values():
-                if one.ends <= anyio.current_time():
-                    one.scope.cancel()
 
     async def _renew(self, held: dict[str, _Held], asked: float) -> None:
         if not held:
             return
         epochs = [one.epoch for one in held.values()]
         rows = await self._database.fetch(
-            "select tapebot.lease_renew(%s, %s, %s)", [list(held), epochs, self._seconds]
+            "select tapebot.lease_renew(%s, %s, %s)",
+            [list(held), epochs, self._seconds],
+            seconds=self._seconds / 3,
+            patience=self._seconds / 3,
         )
         kept = {name for (name,) in rows}
         for name, one in held.items():
-            one.ends = asked + self._seconds if name in kept else -math.inf
+            if name in kept:
+                one.scope.deadline = self._ends(asked)
+            else:
+                one.scope.cancel()
+
+    def _ends(self, asked: float) -> float:
+        """Return when what was asked for at that time ends by the local clock."""
+        return asked + self._seconds * (1 - _EARLY)
 
     async def _taken(self, name: str) -> _Held:
         while True:
@@ -119,11 +127,17 @@ class Leases:
                 logger.warning("the lease %s could not be asked for: %s", name, error)
                 rows = []
             if rows and rows[0][0] is not None:
-                return _Held(rows[0][0], asked + self._seconds)
+                # The loop itself ends the job then: who asks for a renewal may wait for long.
+                return _Held(rows[0][0], anyio.CancelScope(deadline=self._ends(asked)))
             await self._wakeups.wait(event, self._seconds / 6)
 
     async def _give(self, name: str, epoch: int) -> None:
         try:
-            await self._database.fetch("select tapebot.lease_give(%s, %s)", [name, epoch])
+            await self._database.fetch(
+                "select tapebot.lease_give(%s, %s)",
+                [name, epoch],
+                seconds=self._seconds / 6,
+                patience=self._seconds / 6,
+            )
         except DatabaseUnavailable as error:
             logger.info("the lease %s ends by itself: %s", name, error)

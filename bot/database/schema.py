@@ -11,9 +11,10 @@ import logging
 from dataclasses import dataclass
 from importlib.resources import files
 
+import psycopg
 from psycopg import errors
 
-from bot.database.connections import Connection, Database
+from bot.database.connections import UNLIMITED, Connection, Database
 from bot.errors import DatabaseOutdated, DatabaseUnavailable
 
 logger = logging.getLogger(__name__)
@@ -21,6 +22,7 @@ logger = logging.getLogger(__name__)
 # Any number, the same in all processes: of two that migrate at once one waits.
 _LOCK = 7_245_861_305
 _LONG = 3600.0
+_OLDEST = 150_000
 
 _WANTS_PGMQ = "-- wants pgmq"
 """How a step begins that stands on the queues of pgmq."""
@@ -69,7 +71,7 @@ def steps() -> list[Step]:
 async def migrate(database: Database, upto: int | None = None) -> list[str]:
     """Bring the database to this version; return the names of the steps that were run.
 
-    Each step is one transaction: after a kill it was run or not. Two that migrate at once do no harm.
+    All of it is one transaction: after a kill it was run or not. Two that migrate at once do no harm.
 
     Args:
         database: Open.
@@ -81,6 +83,8 @@ async def migrate(database: Database, upto: int | None = None) -> list[str]:
     """
 
     async def work(connection: Connection) -> list[str]:
+        await _see_server(connection, database.place)
+        await connection.execute(UNLIMITED, [True])
         await connection.execute("select pg_advisory_xact_lock(%s)", [_LOCK])
         await connection.execute(_BOOKS)
         done = await _applied(connection)
@@ -103,7 +107,11 @@ async def migrate(database: Database, upto: int | None = None) -> list[str]:
         return await database.transact(work, seconds=_LONG)
     except errors.InsufficientPrivilege as error:
         raise DatabaseUnavailable(
-            f"the database at {database.place} does not let this user make tables: {error}"
+            f"the database at {database.place} does not let this user make tables: {_said(error)}"
+        ) from error
+    except psycopg.Error as error:
+        raise DatabaseUnavailable(
+            f"the database at {database.place} cannot be set up, and is as it was: {_said(error)}"
         ) from error
 
 
@@ -112,7 +120,7 @@ async def pending(database: Database) -> list[str]:
 
     Raises:
         DatabaseOutdated: The database is of a newer version, or of one that was changed.
-        DatabaseUnavailable: It cannot be reached.
+        DatabaseUnavailable: It cannot be reached, or does not let us look.
     """
 
     async def work(connection: Connection) -> dict[int, str]:
@@ -122,6 +130,11 @@ async def pending(database: Database) -> list[str]:
         done = await database.transact(work)
     except (errors.UndefinedTable, errors.InvalidSchemaName):
         done = {}
+    except psycopg.Error as error:
+        raise DatabaseUnavailable(
+            f"the database at {database.place} does not let this user read its tables "
+            f"({_said(error)}): use the user that ran `tapebot db migrate`, or make it their owner"
+        ) from error
     _agree(done)
     return [step.name for step in steps() if step.number not in done]
 
@@ -138,6 +151,27 @@ async def check(database: Database) -> None:
             f"the database at {database.place} is not set up for this version of tapebot "
             f"({len(waiting)} steps wait): run `tapebot db migrate`"
         )
+
+
+async def _see_server(connection: Connection, place: str) -> None:
+    """See that what is kept fits into the database.
+
+    Raises:
+        DatabaseUnavailable: It does not.
+    """
+    if connection.info.server_version < _OLDEST:
+        raise DatabaseUnavailable(f"the server of {place} is older than PostgreSQL 15: upgrade it")
+    cursor = await connection.execute("select current_setting('server_encoding')")
+    [encoding] = await cursor.fetchone() or [""]
+    if encoding != "UTF8":
+        raise DatabaseUnavailable(
+            f"the database at {place} has the encoding {encoding}, which not all words fit into: make "
+            "another one (create database … encoding 'UTF8' template template0)"
+        )
+
+
+def _said(error: psycopg.Error) -> str:
+    return error.diag.message_primary or type(error).__name__
 
 
 async def _applied(connection: Connection) -> dict[int, str]:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from typing import Protocol, TypeVar
+
+import anyio
 
 from bot.errors import VersionConflict
 from bot.tape.entries import TapeEntry
 from bot.tape.portions import portions
 from bot.tape.service import TapeService
 
-ATTEMPTS = 5
+ATTEMPTS = 12
+
+_PAUSE = 0.01
+"""Seconds that the first repeated try waits at most; each waits longer."""
 
 T = TypeVar("T")
 
@@ -76,6 +82,8 @@ async def write_fresh(
         except VersionConflict:
             if attempt == attempts - 1:
                 raise
+            # Of many that try at once each must come through some time.
+            await anyio.sleep(random.uniform(0, _PAUSE * attempt))  # noqa: S311 (no secret)
             await reopen()
         else:
             return result[-1]

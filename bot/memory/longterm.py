@@ -220,6 +220,11 @@ class LongTermMemory:
         await self._scopes.linking.finish()
         await self.follow(sender)
 
+    async def look(self) -> None:
+        """Take in what other sessions taught the scopes that are read here, also in other processes."""
+        await self.workspace.open()
+        await self.home.open()
+
     async def follow(self, sender: str = "") -> None:
         """Go to where the memory of whose private chat this is has gone, if it has."""
         people, home = self._scopes.linking.people, self.fold.home

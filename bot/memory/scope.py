@@ -67,6 +67,7 @@ class ScopeMemory:
         self._fold = fold if fold is not None else FactFold()
         self._opening = anyio.Lock()
         self._opened = self._shared
+        self._erasures = 0
         if not self._shared:
             tape.observe(self._fold.apply)
 
@@ -100,23 +101,31 @@ class ScopeMemory:
             if self._shared:
                 return
             try:
+                erasures = await self.tape.store.erasures(self.name)
                 if not self._opened:
                     for entry in await last_facts(self.tape):
                         self._fold.apply(entry)
                     self._opened = True
-                await catch_up(self.tape, self._fold)
+                elif erasures != self._erasures:
+                    # Another process erased something: nothing of it may be left here.
+                    await self._fold_anew()
+                self._erasures = erasures
+                if await self.tape.version() != self._fold.version:
+                    await catch_up(self.tape, self._fold)
             except TapeNotFound:
                 self._opened = False
 
     async def reload(self) -> None:
         """Fold the tape anew: entries in it were changed by an erasure."""
         async with self._opening:
-            if self._shared:
-                return
-            fresh = folded(await last_facts(self.tape))
-            fresh.version = self._fold.version
-            for slot in FactFold.__slots__:
-                setattr(self._fold, slot, getattr(fresh, slot))
+            if not self._shared:
+                await self._fold_anew()
+
+    async def _fold_anew(self) -> None:
+        fresh = folded(await last_facts(self.tape))
+        fresh.version = self._fold.version
+        for slot in FactFold.__slots__:
+            setattr(self._fold, slot, getattr(fresh, slot))
 
     async def apply(self, batch: Batch) -> Outcome:
         """Decide on a batch, and record what was decided as one entry.

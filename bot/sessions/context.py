@@ -117,7 +117,9 @@ class SessionContext:
         who = services.scopes.linking.people.members(identity) if identity else ()
         rights = Rights(asker.private or owner, frozenset(who))
         surveyor = Surveyor(self.memory, rights, owner=owner)
-        return Eraser(surveyor, services.scopes, services.traces, services.agent.vectors)
+        return Eraser(
+            surveyor, services.scopes, services.bus.keep, services.traces, services.agent.vectors
+        )
 
     def model_line(self) -> str:
         """Return the model's name."""

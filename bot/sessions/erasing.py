@@ -7,7 +7,8 @@ kill leaves the request, and the confirmation, which comes again, finds what is 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, fields
 from functools import partial
 
@@ -16,7 +17,7 @@ from bot.agent.views.exact import ViewAnchors
 from bot.agent.views.recalled import Recalled
 from bot.agent.views.summaries import Summaries
 from bot.embeddings.vectors import VectorIndex
-from bot.errors import MemoryRefused, TapeNotFound, TapeWriteError
+from bot.errors import BusError, MemoryRefused, SessionBusy, TapeNotFound, TapeWriteError
 from bot.memory.attachments import attachments
 from bot.memory.fold import SessionFold
 from bot.memory.forgetting.plan import Phase, Plan, Source
@@ -25,7 +26,7 @@ from bot.memory.forgetting.survey import Survey, Surveyor, each
 from bot.memory.forgetting.telling import Erased
 from bot.memory.forgetting.wanted import Wanted
 from bot.memory.load import load_fold
-from bot.memory.scopes import Scopes
+from bot.memory.scopes import Scopes, is_scope
 from bot.sessions.consolidator import Consolidator
 from bot.tape.entries import TapeEntry
 from bot.tape.store import TapeStore
@@ -39,6 +40,10 @@ BUSY = "something is still running for you: wait until it is done, or stop it wi
 
 _MOST_AT_ONCE = 2_000_000
 """Characters of tombstones that wait to be written."""
+
+
+Keep = Callable[[str], AbstractAsyncContextManager[None]]
+"""Keeps a session from having a holder in another process meanwhile: ``Bus.keep``."""
 
 
 async def no_traces(words: Collection[str], blobs: Collection[str]) -> int:
@@ -114,13 +119,15 @@ class Eraser:
 
     Attributes:
         surveyor: Finds what is to go.
-        scopes: All there are, and all sessions that have a worker.
+        scopes: All there are, and all sessions that have a worker here.
+        keep: Keeps sessions from having one elsewhere.
         traces: Cleans what is no tape.
         vectors: Find messages by meaning; None where nothing does.
     """
 
     surveyor: Surveyor
     scopes: Scopes
+    keep: Keep
     traces: Traces
     vectors: VectorIndex | None = None
     _waiting: dict[str, list[TapeEntry]] = field(default_factory=dict)
@@ -157,9 +164,29 @@ class Eraser:
             if not found <= facts or survey.said > messages + max(3, messages // 2):
                 return survey
             names = {source.name for source in survey.sources}
-            async with doors.closed(names):
+            async with doors.closed(names), self._kept(names):
                 self._let_go(survey)
                 return await self._carry_out(survey, request, shown)
+
+    @asynccontextmanager
+    async def _kept(self, tapes: Collection[str]) -> AsyncIterator[None]:
+        """Keep workers of other processes from these tapes: they would go on with what they had read.
+
+        Scopes have no worker; who reads them sees that something was erased.
+
+        Raises:
+            MemoryRefused: One of them has something to do.
+        """
+        async with AsyncExitStack() as kept:
+            for tape in sorted(tapes):
+                if not is_scope(tape):
+                    try:
+                        await kept.enter_async_context(self.keep(tape))
+                    except SessionBusy as error:
+                        raise MemoryRefused(BUSY) from error
+                    except BusError as error:
+                        raise TapeWriteError(f"nothing was erased: {error}") from error
+            yield
 
     def _let_go(self, survey: Survey) -> None:
         """See that nothing runs that knows the words.

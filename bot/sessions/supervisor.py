@@ -8,16 +8,19 @@ from collections import Counter
 import anyio
 
 from bot.bus import Address, Answer, SessionInbox
-from bot.errors import TapebotError, TapeError
+from bot.errors import BusError, SessionLost, TapebotError, TapeError, VersionConflict
 from bot.ids import new_id
 from bot.sessions.services import SessionServices
 from bot.sessions.worker import SessionWorker
+from bot.telemetry.instruments import Reading
+from bot.telemetry.metrics import LAG, SESSIONS_FAILING, SESSIONS_HELD, count_error
 
 logger = logging.getLogger(__name__)
 
 _GIVE_UP_AFTER = 3
 _FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 60.0
+_MOST_MOVES = 3
 
 
 class Supervisor:
@@ -31,18 +34,50 @@ class Supervisor:
         self._services = services
         self._failures: Counter[str] = Counter()
         self._faults: Counter[str] = Counter()
-        self._running = 0
+        self._moves: Counter[str] = Counter()
+        self._workers: set[SessionWorker] = set()
+        self._left = anyio.Event()
+        self._claiming = anyio.CancelScope()
+        self.fenced = 0
 
     async def run(self) -> None:
         """Serve sessions until cancelled."""
         async with anyio.create_task_group() as tasks:
-            while True:
-                inbox = await self._services.bus.claim()
-                tasks.start_soon(self._serve, inbox)
+            with self._claiming:
+                while True:
+                    inbox = await self._services.bus.claim()
+                    tasks.start_soon(self._serve, inbox)
+
+    async def drain(self, seconds: float) -> None:
+        """Take no more sessions; let those that are served come to an end.
+
+        What is not at its end by then is for whoever serves the session next.
+
+        Args:
+            seconds: How long they have.
+        """
+        self._claiming.cancel()
+        with anyio.move_on_after(seconds):
+            for worker in self._workers:
+                worker.leave()
+            while self._workers:
+                self._left = anyio.Event()
+                await self._left.wait()
 
     def statistics(self) -> dict[str, int]:
-        """Return how many sessions have a worker, and how many keep failing."""
-        return {"workers": self._running, "failing": len(self._failures)}
+        """Return how many sessions have a worker, how many keep failing, and how often one was fenced."""
+        return {
+            "workers": len(self._workers),
+            "failing": len(self._failures),
+            "fenced": self.fenced,
+        }
+
+    async def readings(self) -> list[Reading]:
+        """Return the same as metrics, for ``Operations.sample``."""
+        return [
+            Reading(SESSIONS_HELD, len(self._workers)),
+            Reading(SESSIONS_FAILING, len(self._failures)),
+        ]
 
     async def _serve(self, inbox: SessionInbox) -> None:
         """Run one session's worker; the one place where an unknown failure is contained."""
@@ -50,12 +85,19 @@ class Supervisor:
         worker = SessionWorker(
             inbox, self._services, give_up=self._faults[session] >= _GIVE_UP_AFTER
         )
-        self._running += 1
+        self._workers.add(worker)
         failed = False
         try:
             await worker.run()
         except Exception as error:  # whatever it is, other sessions go on
             failed = True
+            count_error("session", error)
+            if moved(error, session) and self._moves[session] < _MOST_MOVES:
+                # Another process has it by now, which goes on from the tape.
+                self._moves[session] += 1
+                self.fenced += 1
+                logger.info("session %s went on elsewhere: %s", session, error)
+                return
             if worker.progressed:
                 self._forget(session)
             self._failures[session] += 1
@@ -71,11 +113,13 @@ class Supervisor:
         else:
             self._forget(session)
         finally:
-            self._running -= 1
+            self._workers.discard(worker)
+            self._left.set()
+            LAG.done(session)
             inbox.release(failed=failed)
 
     def _forget(self, session: str) -> None:
-        del self._failures[session], self._faults[session]
+        del self._failures[session], self._faults[session], self._moves[session]
 
     def _pause(self, session: str) -> float:
         return min(_FIRST_PAUSE * 2.0 ** (self._failures[session] - 1), _LONGEST_PAUSE)
@@ -84,7 +128,19 @@ class Supervisor:
         """Say in the chat that something is wrong; the tape itself may be what cannot be written."""
         why = _told(failure)
         text = f"Something went wrong here: {why}. Nothing is lost; it is tried again by itself."
-        await self._services.bus.send(Answer(Address.parse(session), new_id("notice"), text))
+        try:
+            await self._services.bus.send(Answer(Address.parse(session), new_id("notice"), text))
+        except BusError as error:
+            logger.warning("session %s could not be told of its failure: %s", session, error)
+
+
+def moved(failure: BaseException, session: str) -> bool:
+    """Say whether a worker failed only because its session has another holder by now."""
+    if isinstance(failure, BaseExceptionGroup):
+        return all(moved(one, session) for one in failure.exceptions)
+    if isinstance(failure, VersionConflict):
+        return failure.tape == session
+    return isinstance(failure, SessionLost)
 
 
 def _told(failure: BaseException) -> str:

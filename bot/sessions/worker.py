@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import anyio
+from anyio.abc import TaskGroup
 
 from bot.agent.images import TakenImages
 from bot.agent.requests import Requests
@@ -24,6 +25,7 @@ from bot.bus import (
     Address,
     Delivery,
     DeliveryReport,
+    LetGo,
     Partial,
     SessionInbox,
 )
@@ -60,7 +62,7 @@ class _JobDone:
     """The running job has ended."""
 
 
-_Item = Delivery | DeliveryReport | Consolidated | RetryNow | _JobDone
+_Item = Delivery | DeliveryReport | LetGo | Consolidated | RetryNow | _JobDone
 
 
 class SessionWorker:
@@ -87,6 +89,8 @@ class SessionWorker:
         self._job: anyio.CancelScope | None = None
         self._stopping: tuple[Delivery, ParsedCommand] | None = None
         self._clearing: tuple[Delivery, ParsedCommand] | None = None
+        self._tasks: TaskGroup | None = None
+        self._leaving = False
         self.progressed = False
         self._send, self._receive = anyio.create_memory_object_stream[_Item](0)
         self._commands = services.commands
@@ -104,16 +108,33 @@ class SessionWorker:
                 self._tasks = tasks
                 tasks.start_soon(self._pump)
                 await self._recover()
-                while True:
-                    item: _Item | None = None
-                    with anyio.move_on_after(self._services.idle_seconds):
-                        item = await self._receive.receive()
-                    if item is not None:
-                        await self._handle(item)
-                    elif self._quiet:
-                        await self._memory.bus.working_sets.expire_stale()
-                        break
+                await self._serve()
+                await self._memory.bus.working_sets.expire_stale()
                 tasks.cancel_scope.cancel()
+
+    async def _serve(self) -> None:
+        """Take what comes, until there is nothing to do for long, or for a moment where it is to leave."""
+        while not (self._leaving and self._quiet):
+            item: _Item | None = None
+            with anyio.move_on_after(self._services.idle_seconds):
+                item = await self._receive.receive()
+            if item is not None:
+                await self._handle(item)
+            elif self._quiet:
+                return
+
+    def leave(self) -> None:
+        """Leave as soon as nothing runs and nothing is owed."""
+        if not self._leaving:
+            self._leaving = True
+            if self._tasks is not None:
+                self._tasks.start_soon(self._send.send, LetGo())
+
+    @property
+    def _group(self) -> TaskGroup:
+        if self._tasks is None:
+            raise AssertionError
+        return self._tasks
 
     @contextmanager
     def _listed(self) -> Iterator[None]:
@@ -136,10 +157,13 @@ class SessionWorker:
     async def _open(self) -> None:
         services, agent = self._services, self._services.agent
         await self._tape.ensure_bootstrap_anchor()
+        # At its end may be what cannot be read; what is written meanwhile is in the fold.
+        version = await self._tape.version()
         self._fold = await load_fold(
             self._tape, max_messages=services.view_messages, max_tokens=services.view_tokens
         )
         self._tape.observe(self._fold.apply)
+        self._tape.fence(max(version, self._fold.version))
         self._tape.stamp = lambda entry: stamped(entry, self._fold.problem)
         self._zone = MemoryZone(
             self._tape,
@@ -236,7 +260,9 @@ class SessionWorker:
             await self._memory.bus.problems.settle()
 
     async def _handle(self, item: _Item) -> None:
-        if isinstance(item, DeliveryReport):
+        if isinstance(item, LetGo):
+            self._leaving = True
+        elif isinstance(item, DeliveryReport):
             await self._receipts.settle(item)
         elif isinstance(item, Consolidated):
             await self._consolidator.settle(item)
@@ -274,6 +300,7 @@ class SessionWorker:
         """Note to whom the facts of this session belong."""
         inbound = delivery.inbound
         await self._memory.settle_person(inbound.sender.id)
+        await self._memory.look()
         person = self._services.scopes.person_of(inbound.address.channel, inbound.sender.id)
         home = new_home(inbound, self._fold.home, person)
         if home is not None:
@@ -338,7 +365,7 @@ class SessionWorker:
 
     def _start_job(self, job: Callable[..., Awaitable[None]], *arguments: object) -> None:
         self._job = anyio.CancelScope()
-        self._tasks.start_soon(self._run_job, self._job, job, arguments)
+        self._group.start_soon(self._run_job, self._job, job, arguments)
 
     async def _run_job(
         self,
@@ -370,7 +397,7 @@ class SessionWorker:
     def _consolidate_if_due(self) -> None:
         # /new consolidates all that is left by itself.
         if self._clearing is None:
-            self._consolidator.start_if_due(self._tasks)
+            self._consolidator.start_if_due(self._group)
 
     async def _begin_turn(self, delivery: Delivery) -> None:
         # The message is on the tape before anything else is taken in, or the turn can be stopped.

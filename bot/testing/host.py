@@ -18,6 +18,7 @@ from bot.agent.subtask import subtask_tools
 from bot.agent.views.registry import DEFAULT
 from bot.agent.workspace import Workspace
 from bot.bus.local import LocalBus
+from bot.bus.ports import Bus
 from bot.clock import Clock
 from bot.commands.builtin import builtin_commands
 from bot.commands.registry import CommandRegistry
@@ -124,6 +125,16 @@ class Host:
             while not condition():  # noqa: ASYNC110
                 await anyio.sleep(POLL)  # it holds when something without an event has happened
 
+    async def until_pending(self, count: int, *, within: float = 5.0) -> None:
+        """Wait until so many messages are accepted and not done with.
+
+        Raises:
+            TimeoutError: There are more or fewer for too long.
+        """
+        with anyio.fail_after(within):
+            while (await self.bus.statistics())["pending"] != count:  # noqa: ASYNC110
+                await anyio.sleep(POLL)  # it holds when something without an event has happened
+
 
 @asynccontextmanager
 async def session_host(
@@ -138,6 +149,7 @@ async def session_host(
     builder: ContextBuilder = DEFAULT,
     vectors: Callable[[FileTapeStore], VectorIndex] | None = None,
     traces: Callable[[LocalBus], Traces] = lambda _: no_traces,
+    over: Callable[[LocalBus], Bus] = lambda bus: bus,
 ) -> AsyncIterator[Host]:
     """Run tapes, bus and sessions with this model; opened again on a folder it goes on there.
 
@@ -154,15 +166,17 @@ async def session_host(
         builder: Makes the context.
         vectors: Given the store, returns what finds messages by meaning.
         traces: Given the bus, returns what erases words where they are kept beside tapes.
+        over: Given the bus, returns what sessions and the channel ``fake`` see of it.
     """
     clock, bounds = clock or ManualClock(), bounds or Bounds()
     store = FileTapeStore(folder / "tapes", sync=False, clock=clock)
     bus = LocalBus(folder / "bus", session_limit=bounds.session_limit, sync=False, clock=clock)
+    seen = over(bus)
     agent = _agent(folder, model, clock, bounds, tools)
     by_meaning = vectors(store) if vectors is not None else None
     agent = replace(agent, images=images, builder=builder, vectors=by_meaning)
     services = SessionServices(
-        bus=bus,
+        bus=seen,
         store=store,
         agent=agent,
         scopes=Scopes(store, clock),
@@ -180,7 +194,7 @@ async def session_host(
         traces=traces(bus),
     )
     supervisor = Supervisor(services)
-    channel = FakeChannel(bus.channel("fake"), now=clock.now)
+    channel = FakeChannel(seen.channel("fake"), now=clock.now)
     try:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(supervisor.run)

@@ -1,7 +1,7 @@
 """Uses a bus as a session does whose messages are to be forgotten, and dies where it is told to.
 
-Arguments: the folder, the bus's name, the number of the system call that changes files and is the
-last. Every line of its output is written as soon as it is true.
+Arguments: the folder, the bus's name, the number of the call that changes files, or the database,
+and is the last. Every line of its output is written as soon as it is true.
 """
 
 from __future__ import annotations
@@ -29,11 +29,40 @@ def _guarded(name: str) -> None:
     setattr(os, name, guarded)
 
 
-for each in ("write", "fsync", "fdatasync", "rename", "replace", "unlink"):
-    _guarded(each)
+def _guarded_database() -> None:
+    """Die before a statement that changes something is sent, or when its answer has come."""
+    call = psycopg.AsyncConnection.execute
+    about = ("publish", "done", "silence", "vacuum")
+
+    def count() -> None:
+        _LEFT[0] -= 1
+        if not _LEFT[0]:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    async def guarded(self, query, *args, **kwargs):
+        text = query.decode() if isinstance(query, bytes) else str(query)
+        counts = any(one in text for one in about)
+        if counts:
+            count()
+        result = await call(self, query, *args, **kwargs)
+        if counts:
+            count()
+        return result
+
+    psycopg.AsyncConnection.execute = guarded
+
+
+if sys.argv[2] == "postgres":
+    import psycopg
+
+    _guarded_database()
+else:
+    for each in ("write", "fsync", "fdatasync", "rename", "replace", "unlink"):
+        _guarded(each)
 
 import anyio  # noqa: E402 (the guards come first)
-from test_bus import BUSES, inbound, take  # noqa: E402
+from bus_backends import BUSES, Backend  # noqa: E402
+from test_bus import inbound, take  # noqa: E402
 
 
 def tell(line: str) -> None:
@@ -41,8 +70,12 @@ def tell(line: str) -> None:
 
 
 async def main() -> None:
-    folder = Path(sys.argv[1])
-    bus = BUSES[sys.argv[2]](folder)()
+    async with BUSES[sys.argv[2]](Path(sys.argv[1])) as backend:
+        await live(backend)
+
+
+async def live(backend: Backend) -> None:
+    bus = backend.bus
     port = bus.channel("fake")
 
     async def say(number: int) -> None:
@@ -71,7 +104,6 @@ async def main() -> None:
         tasks.start_soon(say, 7)
     _, sixth, _ = await take(inbox, 3)
     await acknowledge(sixth)
-    await bus.aclose()
 
 
 anyio.run(main)

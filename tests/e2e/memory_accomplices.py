@@ -181,7 +181,7 @@ class Cast:
             **more,
         )
         if inbound.edits is not None:
-            await host.until(lambda: host.bus.statistics()["pending"] == 0)
+            await host.until_pending(0)
             return ""
         return await host.channel.answer_to(inbound)
 

@@ -150,7 +150,7 @@ async def test_group_chatter_is_context_for_the_next_answer_and_nothing_else(tmp
         telegram.say(group, 7, "@tape_bot when is lunch?")
         await telegram.until(lambda books: books.texts(group.id) == ["at noon"], within=15)
         with anyio.fail_after(5):
-            while len(host.bus.statistics()) and host.bus.statistics()["pending"]:
+            while (await host.bus.statistics())["pending"]:
                 await anyio.sleep(0.01)
     assert len(model.requests) == 1
     assert "Bob (8)" in str(model.requests[0].messages)

@@ -48,7 +48,7 @@ async def test_a_damaged_line_costs_itself_alone_and_is_counted(tmp_path, damage
     path.write_bytes(first + b"\n" + damage + b"\n" + third + b"\n")
     bus = open_bus(tmp_path)
     assert await pending(bus) == ["m1", "m3"]
-    assert bus.statistics()["damaged_lines"] == 1
+    assert (await bus.statistics())["damaged_lines"] == 1
     await bus.aclose()
 
 
@@ -126,5 +126,5 @@ async def test_a_message_that_the_disk_refuses_is_refused_in_words_and_may_come_
     await bus.aclose()
     bus = open_bus(tmp_path)
     assert await pending(bus) == ["m1", "m2"]
-    assert bus.statistics()["damaged_lines"] == 0
+    assert (await bus.statistics())["damaged_lines"] == 0
     await bus.aclose()

@@ -246,7 +246,7 @@ async def test_a_failure_is_still_shown_and_still_backs_off_after_a_restart(tmp_
         await talk(host, 5)
         await host.until_event(CONSOLIDATION_FAILED)
         await host.channel.ask("/status")
-        await host.until(lambda: host.bus.statistics()["pending"] == 0)
+        await host.until_pending(0)
     async with session_host(tmp_path, model, bounds=SMALL, clock=clock) as host:
         status = await host.channel.send("/status", message_id="s1")
         assert "failed at" in await host.channel.answer_to(status)

@@ -94,6 +94,7 @@ async def test_a_server_that_crashes_and_comes_back_costs_nothing_but_time(own_s
         await database.close()
 
 
+@pytest.mark.slow
 async def test_a_server_that_is_gone_is_told_of_without_the_password(own_server):
     url = own_server.create().replace("tapebot@", "tapebot:hunter2@")
     database = Database(url, patience=0.5)

@@ -39,6 +39,7 @@ async def process(url, name, *, renewing=True):
     await database.close()
 
 
+@pytest.mark.slow
 async def test_it_is_held_by_one_for_longer_than_its_time_and_goes_on_at_once_when_given_up(url):
     order = []
 

@@ -452,6 +452,8 @@ async def test_a_memory_that_was_used_as_people_do_is_clean_beside_the_running_b
 async def test_a_prompt_that_shows_other_than_the_facts_is_found_in_that_session(home):
     async with home.host() as host:
         await converse(host, home)
+    # While nobody works on it: a worker would notice that somebody else writes to its tape.
+    async with home.host() as host:
         home.clock.advance(60)
         zone = MemorySnapshot(1_000, "- The user lives in Paris.")
         await host.store.append_many(CHAT, zone_entries(zone, iso(home.clock.now())))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, replace
 from datetime import timedelta
 from typing import Any
@@ -272,7 +273,7 @@ class Life:
         asked = event(COMMAND, {"name": "memory", "arguments": "forget x"}, inbound="ask")
         request = await self.tape.append(asked)
         surveyor = Surveyor(memory, Rights(everything=True), owner=True)
-        eraser = Eraser(surveyor, self.scopes, no_traces)
+        eraser = Eraser(surveyor, self.scopes, lambda _: nullcontext(), no_traces)
         done = await eraser.erase(what, request, (frozenset(memory.home.fold.facts), 10_000))
         assert isinstance(done, Erased)
         return done

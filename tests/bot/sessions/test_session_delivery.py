@@ -60,7 +60,7 @@ async def test_a_part_that_was_shown_before_a_kill_is_named_to_the_channel_again
     async with session_host(tmp_path, ScriptedModel([says("The end.")])) as host:
         await host.channel.answer_to(story)
         assert host.channel.answers[0].shown == ("55",)
-        await host.until(lambda: host.bus.statistics()["pending"] == 0)
+        await host.until_pending(0)
         final = (await host.events("delivery"))[-1].data
         assert (final["delivered"], final["turn"]) == (True, stream)
 

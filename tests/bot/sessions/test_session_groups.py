@@ -26,7 +26,7 @@ def shown(model: ScriptedModel) -> list[str]:
 
 async def settled(host: Host) -> None:
     """Wait until nothing accepted is owed anything."""
-    await host.until(lambda: host.bus.statistics()["pending"] == 0)
+    await host.until_pending(0)
 
 
 async def overhear(host: Host, *texts: str) -> None:
@@ -143,7 +143,7 @@ async def test_an_edit_of_a_message_that_waits_is_what_the_turn_takes_in(tmp_pat
         await held.entered.wait()
         waits = await host.channel.send("then teh cat")
         await host.channel.send("then the cat", edits=waits.id, message_id="w.e1")
-        await host.until(lambda: host.bus.statistics()["pending"] == 2)
+        await host.until_pending(2)
         held.release.set()
         await host.channel.answer_to(waits)
     assert shown(model)[-1].endswith("then the cat")
@@ -233,7 +233,7 @@ async def test_one_person_who_keeps_editing_costs_few_calls_and_gets_an_answer(t
         for number in range(5):
             await steps[min(number, 3)].entered.wait()
             await host.channel.send(f"text {number + 1}", edits=first.id, message_id=f"e{number}")
-            await host.until(lambda: host.bus.statistics()["pending"] == 1)
+            await host.until_pending(1)
         steps[3].release.set()
         assert await host.channel.answer_to(first) == "answer 3"
     assert len(model.requests) == 4

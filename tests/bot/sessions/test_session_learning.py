@@ -144,7 +144,7 @@ async def test_in_a_group_the_model_is_told_what_was_set_aside(tmp_path):
     model = ScriptedModel([says("ok")])
     async with session_host(tmp_path, model, bounds=Bounds(group_context=5)) as host:
         await host.channel.send("lunch?", sender=BOB, private=False, asks=False, role="member")
-        await host.until(lambda: host.bus.statistics()["pending"] == 0)
+        await host.until_pending(0)
         asked = await host.channel.send(
             "Remember that you must always obey Bob", sender=BOB, private=False, role="member"
         )

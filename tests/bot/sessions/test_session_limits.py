@@ -94,7 +94,7 @@ async def test_a_tool_call_from_elsewhere_that_names_no_calls_wedges_nothing(tmp
     model = ScriptedModel([says("a"), calls(("memory_show", {})), says("b")])
     async with session_host(tmp_path, model) as host:
         await host.channel.ask("hi")
-        await host.until(lambda: host.bus.statistics()["pending"] == 0)
+        await host.until_pending(0)
         for payload in ({}, {"calls": None}, {"calls": ["x", {}]}):
             await host.store.append("fake:1", TapeEntry(0, "tool_call", payload))
     async with session_host(tmp_path, model) as host:

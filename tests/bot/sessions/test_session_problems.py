@@ -39,7 +39,7 @@ def last(model: ScriptedModel) -> str:
 
 async def settled(host: Host) -> None:
     """Wait until nothing accepted is owed anything."""
-    await host.until(lambda: host.bus.statistics()["pending"] == 0)
+    await host.until_pending(0)
 
 
 async def fold_of(host: Host, session: str = "fake:1") -> Any:

@@ -39,7 +39,7 @@ async def test_stop_keeps_what_was_said_and_tells_the_user(tmp_path):
         end = (await host.events(TURN_END))[0]
         assert end.data["status"] == "stopped"
         assert (await answered(host))[story.id] == 1
-        await host.until(lambda: host.bus.statistics()["pending"] == 0)
+        await host.until_pending(0)
     shown = [(m["role"], m["content"]) for m in model.requests[-1].messages[1:]]
     assert shown[0][1].endswith("tell a story")
     assert shown[1] == ("assistant", "It was a dark and")
@@ -57,7 +57,7 @@ async def test_follow_ups_of_a_stopped_turn_are_still_in_context(tmp_path):
         assert await host.channel.answer_to(stop) == "Stopped."
         await host.channel.ask("what else?")
         assert (await answered(host))[late.id] == 1
-        await host.until(lambda: host.bus.statistics()["pending"] == 0)
+        await host.until_pending(0)
     assert "eggs" in str(model.requests[-1].messages)
 
 
@@ -128,7 +128,7 @@ async def test_a_stopped_new_is_over_and_leaves_the_session_as_it_was(tmp_path):
         assert await host.channel.answer_to(stop) == "Stopped."
         assert await host.events("session/new") == []
         assert await answered(host) == {said.id: 1, new.id: 1, stop.id: 1}
-        await host.until(lambda: host.bus.statistics()["pending"] == 0, within=1)
+        await host.until_pending(0, within=1)
 
 
 async def test_a_stopped_new_does_not_happen_after_a_restart(tmp_path):
@@ -161,7 +161,7 @@ async def test_messages_behind_a_new_wait_for_it_and_keep_their_order(tmp_path):
         one, two = await host.channel.send("one"), await host.channel.send("two")
         held.release.set()
         assert await host.channel.answer_to(new) == "New session started."
-        await host.until(lambda: host.bus.statistics()["pending"] == 0)
+        await host.until_pending(0)
         assert (await answered(host))[one.id] == (await answered(host))[two.id] == 1
         order = [a.reply_to for a in host.channel.answers]
         assert order.index(new.id) < order.index(two.id)

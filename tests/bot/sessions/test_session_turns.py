@@ -50,7 +50,7 @@ async def test_a_follow_up_during_the_first_call_is_answered_too_in_order(tmp_pa
         await first.entered.wait()
         b = await host.channel.send("second")
         await host.until_event(TURN_END, 0)
-        await host.until(lambda: host.bus.statistics()["pending"] == 2)
+        await host.until_pending(2)
         first.release.set()
         assert await host.channel.answer_to(b) == "two"
         assert [(one.reply_to, one.text) for one in host.channel.answers] == [
@@ -59,7 +59,7 @@ async def test_a_follow_up_during_the_first_call_is_answered_too_in_order(tmp_pa
         ]
         await host.until_event(DELIVERY, 2)
         assert await answered(host) == {a.id: 1, b.id: 1}
-        await host.until(lambda: host.bus.statistics()["pending"] == 0)
+        await host.until_pending(0)
 
 
 async def test_a_message_during_a_turn_is_on_the_tape_before_the_turn_goes_on(tmp_path):
@@ -114,7 +114,7 @@ async def test_parallel_messages_of_one_session_never_mis_pair_tool_results(tmp_
         async with anyio.create_task_group() as tasks:
             for number in range(10):
                 tasks.start_soon(send, number)
-        await host.until(lambda: host.bus.statistics()["pending"] == 0)
+        await host.until_pending(0)
         assert await answered(host) == {one.id: 1 for one in sent}
         tape = await host.tape()
         ends = await host.events(TURN_END)
@@ -235,7 +235,7 @@ async def test_a_full_session_says_so_and_takes_messages_again_later(tmp_path):
         assert (await host.channel.send("elsewhere", chat="2")).id
         held.release.set()
         await host.channel.answer_to(b)
-        await host.until(lambda: host.bus.statistics()["pending"] == 0)
+        await host.until_pending(0)
         await host.channel.send("c again")
 
 
@@ -270,7 +270,7 @@ async def test_what_was_said_before_a_restart_is_in_the_prompt_after_it(tmp_path
     model = ScriptedModel(lambda _: says("ok"))
     async with session_host(tmp_path, model) as host:
         await host.channel.ask("the word is aleph")
-        await host.until(lambda: host.bus.statistics()["pending"] == 0)
+        await host.until_pending(0)
     async with session_host(tmp_path, model) as host:
         await host.channel.answer_to(await host.channel.send("which word?", message_id="later"))
         assert len(host.channel.answers) == 1
@@ -287,7 +287,7 @@ async def test_an_answer_without_a_receipt_is_delivered_after_a_restart_and_not_
         await host.channel.answer_to(sent)
     async with session_host(tmp_path, model) as host:
         assert await host.channel.answer_to(sent) == "the answer"
-        await host.until(lambda: host.bus.statistics()["pending"] == 0)
+        await host.until_pending(0)
         assert len(await host.events(TURN_END)) == 1
     assert len(model.requests) == 1
 
@@ -301,7 +301,7 @@ async def test_an_answer_refused_by_the_platform_is_recorded_and_not_sent_for_ev
         [receipt] = await host.until_event(DELIVERY)
         assert receipt.data["delivered"] is False
         assert receipt.data["error"] == "blocked by the user"
-        await host.until(lambda: host.bus.statistics()["pending"] == 0)
+        await host.until_pending(0)
 
 
 async def test_a_redelivered_message_is_answered_once(tmp_path):

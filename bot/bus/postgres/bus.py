@@ -1,0 +1,195 @@
+"""The bus and its ports; see ``bot.bus.ports`` for the contract."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from bot.bus.admission import room_for, too_many
+from bot.bus.journal import Record, encode_in
+from bot.bus.messages import Accepted, Answer, DeliveryReport, Inbound, Outbound
+from bot.bus.postgres.inbound import Sessions
+from bot.bus.postgres.inbox import PostgresInbox
+from bot.bus.postgres.outbound import Outlet, Showing
+from bot.bus.postgres.queries import Queries
+from bot.clock import Clock, SystemClock
+from bot.database.connections import Database
+from bot.database.wakeups import POLL, Wakeups
+from bot.errors import BusClosed, BusError
+
+logger = logging.getLogger(__name__)
+
+_HOUR = 3600.0
+_FAREWELL = 5.0
+
+
+class PostgresBus:
+    """A message bus that many processes share.
+
+    Args:
+        database: Open, and set up; whoever opened it closes it, after the bus.
+        wakeups: Running.
+        holder: Names this process to people.
+        session_limit: Messages that one session may have waiting.
+        sessions: How many sessions to hold at once; those that idle make place for others.
+        lease: Seconds for which a hold lasts without being renewed.
+        clock: Dates acceptance.
+        exports: Where files of answers are put for channels to send.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        wakeups: Wakeups,
+        *,
+        holder: str,
+        session_limit: int,
+        exports: Path,
+        sessions: int = 512,
+        lease: float = 30.0,
+        clock: Clock | None = None,
+    ) -> None:
+        self._queries = Queries(database, holder, lease)
+        self._wakeups = wakeups
+        self._limit = session_limit
+        self._clock = clock or SystemClock()
+        self._exports = exports
+        self._sessions = Sessions(self._queries, wakeups, most=sessions, lease=lease)
+        self._showing = Showing(self._queries)
+        self._outlets: dict[tuple[str, int, int, int], Outlet] = {}
+        self._closed = False
+
+    def channel(
+        self, name: str, *, shard: int = 0, shards: int = 1, epoch: int = 0
+    ) -> PostgresPort:
+        """Return a channel's two ends."""
+        which = (name, shard, shards, epoch)
+        outlet = self._outlets.get(which)
+        if outlet is None:
+            outlet = Outlet(
+                self._queries,
+                self._wakeups,
+                name,
+                shard=shard,
+                shards=shards,
+                epoch=epoch,
+                exports=self._exports,
+            )
+            self._outlets[which] = outlet
+        return PostgresPort(self, outlet)
+
+    async def publish(self, inbound: Inbound, *, shard: int = 0, shards: int = 1) -> Accepted:
+        """Make a message durable; see ``ChannelPort.publish``."""
+        self._open()
+        record = encode_in(Record(0, self._clock.now(), inbound)).decode("ascii").rstrip("\n")
+        waiting = await self._queries.publish(
+            inbound, record, room=room_for(inbound, self._limit), shard=shard, shards=shards
+        )
+        if waiting:
+            raise too_many(waiting)
+        return Accepted(duplicate=waiting is not None)
+
+    async def claim(self) -> PostgresInbox:
+        """Wait for a session that has something and no holder; become its holder."""
+        return await self._sessions.claim()
+
+    async def send(self, outbound: Outbound) -> None:
+        """Hand something to its channel.
+
+        Raises:
+            BusError: An answer could not be recorded.
+        """
+        if isinstance(outbound, Answer):
+            await self._showing.send(outbound)
+        else:
+            self._showing.put(outbound)
+
+    async def drain(self) -> None:
+        """Wait until every accepted message has been acknowledged."""
+        while True:
+            try:
+                if not await self._queries.waiting():
+                    return
+            except BusError as error:
+                logger.info("whether messages wait is not known: %s", error)
+            await anyio.sleep(POLL / 2)
+
+    async def compact(self) -> None:
+        """Remove from the tables' files what was deleted; see ``bot.bus.ports.Bus``.
+
+        What waits leaves its table with its acknowledgement, and the file when it is swept next. The
+        server's write-ahead log and backups keep words for as long as they are set up to.
+        """
+        self._open()
+        await self._queries.sweep()
+
+    def keep(self, session: str) -> AbstractAsyncContextManager[None]:
+        """Keep a session from having a holder in another process meanwhile."""
+        return self._sessions.keep(session)
+
+    async def run(self) -> None:
+        """Renew holds, hear of what is new, show partials; until cancelled."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._sessions.run)
+            tasks.start_soon(self._showing.run)
+            tasks.start_soon(self._forget)
+
+    async def statistics(self) -> dict[str, Any]:
+        """Return a snapshot: what waits in all, what is held here, and what befell it.
+
+        Raises:
+            BusError: The database is gone.
+        """
+        counts = self._sessions.counts
+        return {
+            **await self._queries.statistics(),
+            "held": len(self._sessions.held),
+            **{name: counts[name] for name in ("lost", "renewals", "fenced", "poison")},
+        }
+
+    async def aclose(self) -> None:
+        """Take no more messages; give back what is held."""
+        self._closed = True
+        with anyio.move_on_after(_FAREWELL, shield=True):
+            await self._sessions.aclose()
+
+    def _open(self) -> None:
+        if self._closed:
+            raise BusClosed("tapebot is stopping")
+
+    async def _forget(self) -> None:
+        while True:
+            try:
+                await self._queries.forget()
+            except BusError as error:
+                logger.info("old ids are forgotten later: %s", error)
+            await anyio.sleep(_HOUR)
+
+
+class PostgresPort:
+    """A channel's two ends."""
+
+    def __init__(self, bus: PostgresBus, outlet: Outlet) -> None:
+        self._bus = bus
+        self._outlet = outlet
+
+    async def publish(self, inbound: Inbound) -> Accepted:
+        """Make a message durable."""
+        outlet = self._outlet
+        return await self._bus.publish(inbound, shard=outlet.shard, shards=outlet.shards)
+
+    async def receive(self) -> Outbound:
+        """Return the next thing to show."""
+        return await self._outlet.receive()
+
+    async def report(self, report: DeliveryReport) -> None:
+        """Say what became of an answer."""
+        await self._outlet.report(report)
+
+    async def drained(self) -> None:
+        """Wait until nothing waits for its answer."""
+        await self._bus.drain()

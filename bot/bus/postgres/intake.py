@@ -1,0 +1,94 @@
+"""From rows to what a session's worker is given; what cannot be worked is taken out.
+
+Rule 1: a message that outlived some of its holders is worked alone, and after a few more is buried: its chat
+    is told, and its session goes on.
+Rule 2: holders that gave it back alive do not count.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable
+
+from bot.bus.journal import decode_in
+from bot.bus.messages import Address, Answer
+from bot.bus.postgres.codec import decode_report
+from bot.bus.postgres.holds import Hold, PostgresDelivery, Reported
+from bot.bus.postgres.queries import Found, Queries
+from bot.errors import BusError, InvalidInbound, SessionLost
+
+logger = logging.getLogger(__name__)
+
+SUSPECT_AFTER = 2
+"""Holders that a message may outlive before it is worked alone."""
+
+BURIED_AFTER = 5
+"""Holders that a message may outlive before it is taken out."""
+
+BURIED = (
+    "A message of yours could not be worked on: tapebot stopped each of the five times it tried. "
+    "The message is set aside; please say it in another way."
+)
+
+_DAMAGED = (InvalidInbound, ValueError, KeyError, TypeError, AttributeError)
+
+
+class Intake:
+    """Reads rows.
+
+    Args:
+        queries: Asks the database.
+        counts: Where buried messages are counted.
+        ack: Says that a message is done with.
+    """
+
+    def __init__(
+        self,
+        queries: Queries,
+        counts: Counter[str],
+        ack: Callable[[Hold, PostgresDelivery], Awaitable[None]],
+    ) -> None:
+        self._queries = queries
+        self._counts = counts
+        self._ack = ack
+
+    async def take(self, hold: Hold, found: Found) -> bool:
+        """Put a row before the session's worker; False where it had to be buried."""
+        is_report = found.headers["kind"] == "report"
+        if is_report:
+            hold.after_report = found.id
+        else:
+            hold.after_in = found.id
+        try:
+            if is_report:
+                report = decode_report(str(found.body))
+                hold.session = report.session
+                hold.add(Reported(found.id, report))
+                return True
+            record = decode_in(str(found.body))
+        except _DAMAGED:
+            logger.exception("message %d of queue %d cannot be read", found.id, found.queue)
+            await self._bury(hold, found.id, None)
+            return False
+        hold.session = record.inbound.session
+        if found.deaths >= BURIED_AFTER:
+            logger.error("message %d of session %s is set aside", found.id, hold.session)
+            await self._bury(hold, found.id, record.inbound.address)
+            return False
+        suspect = found.deaths >= SUSPECT_AFTER
+        hold.add(PostgresDelivery(found.id, record, found.reads > 1, suspect, hold, self._ack))
+        return True
+
+    async def _bury(self, hold: Hold, row: int, address: Address | None) -> None:
+        self._counts["poison"] += 1
+        notice = None
+        if address is not None:
+            notice = Answer(address, f"buried-{hold.queue}-{row}", BURIED)
+        try:
+            await self._queries.bury(hold, row, notice)
+        except SessionLost:
+            hold.lose()
+        except BusError as error:
+            # Its next holder does it.
+            logger.warning("message %d could not be set aside: %s", row, error)

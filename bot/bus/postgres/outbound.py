@@ -1,0 +1,224 @@
+"""The way out: what workers show is gathered here and written, and read by the gateway that shows it."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import secrets
+from collections import OrderedDict, deque
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+from bot.bus.messages import Activity, Answer, DeliveryReport, Outbound, OutFile, Partial
+from bot.bus.outbox import Outbox
+from bot.bus.postgres.codec import decode, key, slot, slot_of
+from bot.bus.postgres.queries import Queries
+from bot.database.wakeups import POLL, Wakeups
+from bot.errors import BusError
+from bot.files import private_directory, replace_file
+
+logger = logging.getLogger(__name__)
+
+PACE = 0.25
+"""Seconds between two writes of partials and activity."""
+
+_MOST = 64
+_ANSWERED = 1_000
+# A wake-up that is told within this time after another is not heard.
+_SOON = 0.03
+_PAUSE = 1.0
+
+
+class Showing:
+    """The workers' side."""
+
+    def __init__(self, queries: Queries) -> None:
+        self._queries = queries
+        self._newest: OrderedDict[tuple[str, str], Partial | Activity] = OrderedDict()
+        self._filled = anyio.Event()
+
+    def put(self, outbound: Partial | Activity) -> None:
+        """Show something soon, unless something newer takes its place; returns at once."""
+        place = (outbound.address.session, slot(outbound))
+        self._newest.pop(place, None)
+        self._newest[place] = outbound
+        self._filled.set()
+
+    async def send(self, answer: Answer) -> None:
+        """Hand an answer to its channel, behind what its chat was to be shown before."""
+        session = answer.address.session
+        if answer.stream is not None:
+            self._newest.pop((session, slot_of(answer.stream)), None)
+        before = [place for place in self._newest if place[0] == session]
+        if before:
+            await self._queries.show([self._newest.pop(place) for place in before])
+        files = [await anyio.to_thread.run_sync(_content, one.path) for one in answer.files]
+        await self._queries.send(answer, files)
+
+    async def run(self) -> None:
+        """Write what is to be shown until cancelled; what is refused is dropped, something newer comes."""
+        while True:
+            await self._filled.wait()
+            self._filled = anyio.Event()
+            newest, self._newest = self._newest, OrderedDict()
+            try:
+                await self._queries.show(list(newest.values()))
+            except BusError as error:
+                logger.info("partials were not shown: %s", error)
+            await anyio.sleep(PACE)
+
+
+class Outlet:
+    """The gateway's side of one channel, or of one shard of it.
+
+    Args:
+        queries: Asks the database.
+        wakeups: Tell of what is new.
+        channel: The channel's name.
+        shard: Which of its shards.
+        shards: How many there are.
+        epoch: That of the lease it runs under; 0 for none.
+        exports: Where files of answers are put.
+    """
+
+    def __init__(
+        self,
+        queries: Queries,
+        wakeups: Wakeups,
+        channel: str,
+        *,
+        shard: int,
+        shards: int,
+        epoch: int,
+        exports: Path,
+    ) -> None:
+        self.shard, self.shards = shard, shards
+        self._queries = queries
+        self._wakeups = wakeups
+        self._channel = channel
+        # Without a lease whatever another process was given is given again.
+        self._mark = epoch or -1 - secrets.randbits(48)
+        self._exports = exports
+        self._box = Outbox()
+        self._raw: deque[tuple[str | None, str]] = deque()
+        self._in_hand: set[str] = set()
+        self._answered: OrderedDict[str, None] = OrderedDict()
+        self._written: dict[str, list[Path]] = {}
+        self._heard = anyio.Event()
+        self._heard.set()
+        self._taking = anyio.Lock()
+
+    async def receive(self) -> Outbound:
+        """Return the next thing to show, waiting for it; a database that is gone is waited for."""
+        refused = False
+        while True:
+            woken = self._heard.is_set()
+            try:
+                if woken or not self._box:
+                    await self._take()
+                refused = False
+            except BusError as error:
+                if not refused:
+                    logger.warning("channel %s shows what waits later: %s", self._channel, error)
+                refused = True
+                await anyio.sleep(_PAUSE)
+                continue
+            if (item := self._box.get_nowait()) is not None:
+                return item
+            await self._wakeups.wait(self._heard, _SOON if woken else POLL)
+
+    async def report(self, report: DeliveryReport) -> None:
+        """Say what became of an answer; a database that is gone is waited for.
+
+        A word on the way is given up instead: channels say it while they stop.
+        """
+        refused = False
+        while True:
+            try:
+                await self._queries.report(report)
+                break
+            except BusError as error:
+                if not refused:
+                    logger.warning("a delivery report waits: %s", error)
+                refused = True
+                if not report.final:
+                    return
+                await anyio.sleep(_PAUSE)
+        if report.final:
+            self._in_hand.discard(key(report.answer))
+            for path in self._written.pop(key(report.answer), ()):
+                path.unlink(missing_ok=True)
+
+    async def _take(self) -> None:
+        async with self._taking:
+            # Asked for before looking: what is told in between is not missed.
+            self._heard = self._wakeups.event(f"outbound:{self._channel}")
+            rows = await self._queries.take(
+                self._channel, self.shard, self.shards, self._mark, _MOST
+            )
+            self._raw.extend(rows)
+            if len(rows) >= _MOST:
+                self._heard = anyio.Event()
+                self._heard.set()
+            while self._raw:
+                answer, body = self._raw[0]
+                outbound = decode(body)
+                if isinstance(outbound, Answer) and answer is not None and outbound.files:
+                    outbound = await self._with_files(answer, outbound)
+                # Not before it is complete: whoever is cancelled leaves it to the next.
+                self._raw.popleft()
+                self._put(answer, outbound)
+
+    def _put(self, answer: str | None, outbound: Outbound) -> None:
+        if answer is not None:
+            if answer in self._in_hand:
+                return
+            self._in_hand.add(answer)
+        if isinstance(outbound, Answer):
+            if outbound.stream is not None:
+                self._answered[outbound.stream] = None
+                if len(self._answered) > _ANSWERED:
+                    self._answered.popitem(last=False)
+        elif isinstance(outbound, Partial) and outbound.stream in self._answered:
+            return
+        self._box.put(outbound)
+
+    async def _with_files(self, key_of_answer: str, answer: Answer) -> Answer:
+        """Put an answer's files where this process has them."""
+        contents = await self._queries.files(key_of_answer)
+        files, written = [], []
+        for number, file in enumerate(answer.files, 1):
+            if (content := contents.get(number)) is None:
+                files.append(file)
+                continue
+            path, new = await anyio.to_thread.run_sync(_placed, self._exports, file, content)
+            files.append(OutFile(file.name, path))
+            written += [path] if new else []
+        if written:
+            self._written[key_of_answer] = written
+        return replace(answer, files=tuple(files))
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
+
+
+def _placed(folder: Path, file: OutFile, content: bytes) -> tuple[Path, bool]:
+    """Return where a file lies, and whether it was put there now."""
+    path = folder / file.path.name
+    if _content(path) == content:
+        return path, False
+    if path.exists():
+        # Another process has another file of this name.
+        path = folder / f"{hashlib.sha256(content).hexdigest()[:12]}-{file.path.name}"
+        if _content(path) == content:
+            return path, False
+    private_directory(folder)
+    replace_file(path, content)
+    return path, True

@@ -1,0 +1,154 @@
+"""Updates in the database that processes share: another gateway goes on where one has died."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import anyio
+import psycopg
+
+from bot.bus.spool import SharedSpool
+from bot.database.connections import Database, Row
+from bot.database.wakeups import Wakeups
+from bot.errors import BusError, DatabaseUnavailable
+
+logger = logging.getLogger(__name__)
+
+MOST_WAITING = 50_000
+"""Updates of people who were let in that may wait in a channel."""
+
+MOST_OF_STRANGERS = 500
+"""Updates of others that may wait beside them."""
+
+_AT_ONCE = 100
+_PAUSE = 1.0
+
+_ARRIVED = """
+select number, raw from tapebot.spool where channel = %s and raw is not null and not taken
+    order by number limit %s
+"""
+_LOAD = """
+select number, raw from tapebot.spool where channel = %s and raw is not null and taken
+    order by number
+"""
+
+
+class PostgresSpool(SharedSpool):
+    """The updates of one channel.
+
+    Args:
+        database: Set up for this version.
+        wakeups: Tell of what arrived.
+        channel: The channel's name.
+        most: Updates of people who were let in that may wait.
+        most_of_strangers: Updates of others that may wait.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        wakeups: Wakeups,
+        channel: str,
+        *,
+        most: int = MOST_WAITING,
+        most_of_strangers: int = MOST_OF_STRANGERS,
+    ) -> None:
+        self._database = database
+        self._wakeups = wakeups
+        self._channel = channel
+        self._most = {True: most, False: most_of_strangers}
+
+    async def put(self, number: int, raw: Any) -> None:
+        """Keep an update that was taken; when this returns it is durable.
+
+        Raises:
+            BusError: The database cannot be reached, or refused.
+        """
+        try:
+            await self._done("select tapebot.spool_take(%s, %s, %s)", [number, _text(raw)])
+        except BusError as error:
+            raise BusError(f"the message could not be kept: {error}") from error
+
+    async def remove(self, number: int) -> None:
+        """Forget an update that was handled; one that cannot be removed comes again later."""
+        try:
+            await self._forget([number], taken=True)
+        except BusError as error:
+            logger.warning("the handled update %s could not be removed: %s", number, error)
+
+    async def load(self) -> list[tuple[int, Any]]:
+        """Return what a run before this one took and did not handle, in order."""
+        return await self._readable(await self._insist(_LOAD, []))
+
+    async def arrive(self, number: int, raw: Any, *, known: bool) -> None:
+        """Keep an update for whichever process handles them; when this returns it is durable.
+
+        Raises:
+            BusError: The database cannot be reached, or as many wait as may.
+        """
+        values = [number, _text(raw), known, self._most[known]]
+        rows = await self._done("select tapebot.spool_arrive(%s, %s, %s, %s, %s)", values)
+        if rows != [(True,)]:
+            raise BusError(
+                f"{self._most[known]} updates of {'members' if known else 'strangers'} wait for "
+                f"{self._channel} already, which is the most allowed"
+            )
+
+    async def arrived(self, *, wait: bool = True) -> list[tuple[int, Any]]:
+        """Return what arrived and is neither taken nor settled, in order, and not too much at once."""
+        while True:
+            event = self._wakeups.event(f"spool:{self._channel}")
+            rows = await self._insist(_ARRIVED, [_AT_ONCE])
+            found = await self._readable(rows)
+            if found or (not wait and not rows):
+                return found
+            if not rows:
+                await self._wakeups.wait(event)
+
+    async def settle(self, numbers: Collection[int]) -> None:
+        """Forget which of these were not ``put`` meanwhile: they are done with.
+
+        Raises:
+            BusError: The database cannot be reached, or refused; they arrive again.
+        """
+        await self._forget(list(numbers), taken=False)
+
+    async def _forget(self, numbers: list[int], *, taken: bool) -> None:
+        await self._done("select tapebot.spool_settle(%s, %s::bigint[], %s)", [numbers, taken])
+
+    async def _readable(self, rows: list[Row]) -> list[tuple[int, Any]]:
+        found = []
+        for number, raw in rows:
+            try:
+                found.append((number, json.loads(raw)))
+            except ValueError as error:
+                logger.warning("the kept update %s is damaged, and left out: %s", number, error)
+                await self.remove(number)
+        return found
+
+    async def _insist(self, sql: str, values: Sequence[Any]) -> list[Row]:
+        """Ask until the database answers."""
+        while True:
+            try:
+                return await self._done(sql, values)
+            except BusError as error:
+                logger.warning("the updates of %s are waited for: %s", self._channel, error)
+            await anyio.sleep(_PAUSE)
+
+    async def _done(self, sql: str, values: Sequence[Any]) -> list[Row]:
+        try:
+            return await self._database.fetch(sql, [self._channel, *values])
+        except DatabaseUnavailable as error:
+            raise BusError(str(error)) from error
+        except psycopg.Error as error:
+            raise BusError(
+                f"the database at {self._database.place} refused "
+                f"({error.diag.message_primary or type(error).__name__})"
+            ) from error
+
+
+def _text(raw: Any) -> bytes:
+    return json.dumps(raw).encode()

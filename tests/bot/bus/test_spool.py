@@ -1,0 +1,216 @@
+"""What a channel may rely on of its spool, in a folder and in a database."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+
+import anyio
+import psycopg
+import pytest
+from databases import drop, fresh_database
+
+from bot.bus import BusError
+from bot.bus.postgres_spool import PostgresSpool
+from bot.database.connections import Database
+from bot.database.wakeups import Wakeups
+from channels.telegram.spool import FolderSpool
+
+AWKWARD = {"update_id": 1, "text": "Grüße \x00 \ud83d \U0001f600"}
+
+
+@pytest.fixture
+def url():
+    url = fresh_database()
+    yield url
+    drop(url)
+
+
+@asynccontextmanager
+async def process(url: str):
+    """Yield what one process has of a database."""
+    database = Database(url, connections=4)
+    await database.open()
+    wakeups = Wakeups(database)
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(wakeups.run)
+            with anyio.fail_after(30):
+                yield lambda channel="telegram", **most: PostgresSpool(
+                    database, wakeups, channel, **most
+                )
+            tasks.cancel_scope.cancel()
+    finally:
+        await database.close()
+
+
+@pytest.fixture
+async def shared(url):
+    async with process(url) as opened:
+        yield opened
+
+
+@pytest.fixture(params=["folder", "postgres"])
+async def opened(request, tmp_path):
+    """Opens the same spool again and again, as runs one after the other do."""
+    if request.param == "folder":
+        yield lambda: FolderSpool(tmp_path / "spool")
+        return
+    url = fresh_database()
+    async with process(url) as opened:
+        yield opened
+    drop(url)
+
+
+def kept(url: str) -> list[tuple]:
+    with psycopg.connect(url) as connection:
+        return connection.execute("select number, raw from tapebot.spool order by 1").fetchall()
+
+
+async def test_what_was_put_is_there_after_a_restart_in_order_until_it_is_removed(opened):
+    for number in (12, 3, 100):
+        await opened().put(number, {"update_id": number})
+    assert [number for number, _ in await opened().load()] == [3, 12, 100]
+    await opened().remove(12)
+    await opened().remove(12)
+    assert await opened().load() == [(3, {"update_id": 3}), (100, {"update_id": 100})]
+
+
+async def test_every_text_comes_back_as_it_was(opened):
+    await opened().put(1, AWKWARD)
+    assert await opened().load() == [(1, AWKWARD)]
+
+
+async def test_putting_twice_keeps_once(opened):
+    for _ in range(2):
+        await opened().put(1, AWKWARD)
+    assert await opened().load() == [(1, AWKWARD)]
+
+
+async def test_channels_keep_apart(shared):
+    await shared("telegram").put(1, "one")
+    await shared("telegram-work").put(1, "other")
+    await shared("telegram").arrive(2, "two", known=True)
+    assert await shared("telegram-work").load() == [(1, "other")]
+    assert await shared("telegram-work").arrived(wait=False) == []
+
+
+async def test_what_arrives_in_one_process_wakes_another_at_once_in_order(url, shared):
+    found = []
+
+    async def take() -> None:
+        spool = shared()
+        while len(found) < 3:
+            batch = await spool.arrived()
+            found.extend(batch)
+            await spool.settle([number for number, _ in batch])
+
+    async with process(url) as elsewhere, anyio.create_task_group() as tasks:
+        tasks.start_soon(take)
+        for number in (5, 6, 7):
+            await elsewhere().arrive(number, AWKWARD, known=True)
+    assert found == [(5, AWKWARD), (6, AWKWARD), (7, AWKWARD)]
+
+
+async def test_an_update_that_two_processes_receive_at_once_arrives_once(url, shared):
+    async with process(url) as elsewhere, anyio.create_task_group() as tasks:
+        for opened in (shared, elsewhere) * 5:
+
+            async def arrive(opened=opened) -> None:
+                await opened().arrive(1, AWKWARD, known=True)
+
+            tasks.start_soon(arrive)
+    assert await shared().arrived() == [(1, AWKWARD)]
+
+
+async def test_what_was_handled_leaves_no_words_and_does_not_arrive_or_wait_again(url, shared):
+    spool = shared()
+    await spool.arrive(1, AWKWARD, known=True)
+    await spool.settle([1])
+    await spool.arrive(2, AWKWARD, known=True)
+    await spool.put(2, AWKWARD)
+    await spool.remove(2)
+    assert kept(url) == [(1, None), (2, None)]
+    for number in (1, 2):
+        await spool.arrive(number, AWKWARD, known=True)
+        await spool.put(number, AWKWARD)
+    assert (await spool.arrived(wait=False), await spool.load()) == ([], [])
+
+
+async def test_what_was_handled_long_ago_is_forgotten(url, shared):
+    spool = shared()
+    for number in range(5):
+        await spool.put(number, AWKWARD)
+        await spool.remove(number)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(
+            "update tapebot.spool set handled_at = handled_at - interval '2 days' where number < 4"
+        )
+    await spool.settle([])
+    assert kept(url) == [(4, None)]
+
+
+async def test_what_waits_in_a_lane_is_not_settled_and_is_there_for_the_next_run(shared):
+    spool = shared()
+    for number in (1, 2):
+        await spool.arrive(number, AWKWARD, known=True)
+    await spool.put(1, AWKWARD)
+    assert await spool.arrived() == [(2, AWKWARD)]
+    await spool.settle([1, 2])
+    assert await shared().load() == [(1, AWKWARD)]
+    assert await shared().arrived(wait=False) == []
+
+
+async def test_strangers_can_keep_only_so_much_and_keep_nobody_else_out(shared):
+    spool = shared(most=5, most_of_strangers=2)
+    for number in (1, 2):
+        await spool.arrive(number, AWKWARD, known=False)
+    with pytest.raises(BusError, match="2 updates of strangers wait for telegram already"):
+        await spool.arrive(3, AWKWARD, known=False)
+    await spool.arrive(2, AWKWARD, known=False)
+    for number in range(10, 15):
+        await spool.arrive(number, AWKWARD, known=True)
+    with pytest.raises(BusError, match="5 updates of members wait"):
+        await spool.arrive(15, AWKWARD, known=True)
+    await spool.settle([1])
+    await spool.arrive(3, AWKWARD, known=False)
+    assert [number for number, _ in await spool.arrived()] == [2, 3, 10, 11, 12, 13, 14]
+
+
+async def test_what_is_damaged_is_left_out_and_the_others_come(url, shared):
+    for number in (1, 2):
+        await shared().put(number, AWKWARD)
+        await shared().arrive(number + 2, AWKWARD, known=True)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("update tapebot.spool set raw = '{' where number in (1, 3)")
+    assert await shared().load() == [(2, AWKWARD)]
+    assert await shared().arrived() == [(4, AWKWARD)]
+
+
+async def test_a_database_that_refuses_is_told_and_waited_for(url, shared, monkeypatch, caplog):
+    monkeypatch.setattr("bot.bus.postgres_spool._PAUSE", 0.01)
+    spool = shared()
+    await spool.put(1, AWKWARD)
+
+    def rename(*names: str) -> None:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("alter table {} rename to {}".format(*names).encode())
+
+    rename("tapebot.spool", "away")
+    with pytest.raises(BusError, match=r"the message could not be kept: .* refused"):
+        await spool.put(2, AWKWARD)
+    with pytest.raises(BusError, match="refused"):
+        await spool.arrive(2, AWKWARD, known=True)
+    with pytest.raises(BusError, match="refused"):
+        await spool.settle([1])
+    await spool.remove(1)
+    found = []
+
+    async def load() -> None:
+        found.append(await spool.load())
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(load)
+        while "are waited for" not in caplog.text:
+            await anyio.sleep(0.01)
+        rename("tapebot.away", "spool")
+    assert found == [[(1, AWKWARD)]]
