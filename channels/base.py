@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from bot.bus import Access, ChannelPort, Media
+from bot.bus import Access, ChannelPort, Media, SharedSpool
 
 
 class Channel(Protocol):
@@ -74,6 +74,8 @@ class Platform:
         groups: How to behave in groups.
         folder: The channel's own, for what it must not forget; made if it is not there.
         announce: Tells whoever runs the program, in one line: who the bot is, what keeps it.
+        spool: Where updates wait that any process of several may receive, and the channel handles;
+            None where there is one process, which keeps them in its folder.
     """
 
     access: Access
@@ -82,3 +84,4 @@ class Platform:
     groups: Groups
     folder: Path
     announce: Callable[[str], None]
+    spool: SharedSpool | None = None

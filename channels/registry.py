@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
-import anyio
 import anyio.to_thread
 
-from bot.bus import ChannelPort, ChannelRefused
+from bot.bus import Access, ChannelPort, ChannelRefused, SharedSpool
 from channels.base import Channel, Platform
+
+if TYPE_CHECKING:
+    # Loaded only where a token is set.
+    from channels.discord.marks import MarkStore
+    from channels.discord.turns import Reserve
+
+T = TypeVar("T")
 
 
 def console(
@@ -40,27 +48,75 @@ def telegram(
     """Return one Telegram bot."""
 
     def build() -> Channel:
-        from channels.telegram import TelegramChannel, WebhookPlace
+        from channels.telegram import TelegramChannel, webhook_place
 
-        webhook = None
-        if webhook_url is not None:
-            host, _, port = webhook_listen.rpartition(":")
-            webhook = WebhookPlace(webhook_url, host, int(port))
+        webhook = None if webhook_url is None else webhook_place(webhook_url, webhook_listen)
         return TelegramChannel(name, token, platform, api_base=api_base, webhook=webhook)
 
     return _Deferred(name, "telegram", build)
 
 
+async def receive_telegram(
+    name: str,
+    token: str,
+    *,
+    webhook_url: str,
+    webhook_listen: str,
+    spool: SharedSpool,
+    access: Access,
+) -> None:
+    """Take what Telegram sends for one bot into a spool, until cancelled.
+
+    The channel takes it from there, in this process or another; its ``Platform`` has the same spool.
+
+    Args:
+        name: The channel's.
+        token: The bot's.
+        webhook_url: The public address that the channel tells Telegram.
+        webhook_listen: Where this process listens, as ``host:port``; bots may share it.
+        spool: Keeps updates for the channel.
+        access: Says who may.
+
+    Raises:
+        ChannelRefused: Telegram's library is not installed, or the port is taken.
+    """
+
+    def build() -> Callable[[], Awaitable[None]]:
+        from channels.telegram import receive, webhook_place
+
+        place = webhook_place(webhook_url, webhook_listen)
+        return partial(receive, name, token, place=place, spool=spool, access=access)
+
+    run = await _loaded(build, "telegram")
+    await run()
+
+
 def discord(
-    token: str, platform: Platform, *, api_base: str | None, gateway_url: str | None
+    token: str,
+    platform: Platform,
+    *,
+    api_base: str | None,
+    gateway_url: str | None,
+    shard: int = 0,
+    shards: int = 1,
+    marks: MarkStore | None = None,
+    reserve: Reserve | None = None,
 ) -> Channel:
-    """Return the Discord bot."""
+    """Return the Discord bot, or one of its shards; see ``DiscordChannel``."""
 
     def build() -> Channel:
         from channels.discord import DiscordChannel
 
         return DiscordChannel(
-            "discord", token, platform, api_base=api_base, gateway_url=gateway_url
+            "discord",
+            token,
+            platform,
+            api_base=api_base,
+            gateway_url=gateway_url,
+            shard=shard,
+            shards=shards,
+            marks=marks,
+            reserve=reserve,
         )
 
     return _Deferred("discord", "discord", build)
@@ -86,18 +142,28 @@ class _Deferred:
         Raises:
             ChannelRefused: Its library is not installed, or the platform does not let the bot in.
         """
-        try:
-            channel = await anyio.to_thread.run_sync(self._load)
-        except ModuleNotFoundError as error:
-            raise ChannelRefused(
-                f"{error.name} is not installed; get it with: pip install 'tapebot[{self._extra}]'"
-            ) from error
+        channel = await _loaded(self._build, self._extra)
         await channel.run(port)
 
-    def _load(self) -> Channel:
-        channel = self._build()
+
+async def _loaded(build: Callable[[], T], extra: str) -> T:
+    """Build what needs a library, beside the event loop.
+
+    Raises:
+        ChannelRefused: It is not installed.
+    """
+
+    def load() -> T:
+        built = build()
         # The library's objects stay for good: looking through them all at each full collection
         # would stop the bot for a fifth of a second.
         gc.collect()
         gc.freeze()
-        return channel
+        return built
+
+    try:
+        return await anyio.to_thread.run_sync(load)
+    except ModuleNotFoundError as error:
+        raise ChannelRefused(
+            f"{error.name} is not installed; get it with: pip install 'tapebot[{extra}]'"
+        ) from error

@@ -26,7 +26,7 @@ def pair_command(door: Door) -> Command:
     async def run(arguments: str, context: CommandContext) -> CommandReply:
         form, _, rest = arguments.partition(" ")
         if not form or (form.isdecimal() and len(form) < 6):
-            return _list(door, context, int(form or 1))
+            return await _list(door, context, int(form or 1))
         if form.lower() == "here":
             return await _here(door, context)
         if form.lower() == "remove":
@@ -42,13 +42,13 @@ def pair_command(door: Door) -> Command:
     return command
 
 
-def _list(door: Door, context: CommandContext, page: int) -> CommandReply:
+async def _list(door: Door, context: CommandContext, page: int) -> CommandReply:
     if not context.asker.private:
         return CommandReply(
             "Ask me that in private: the list is not for everybody here. "
             "`/pair here` lets everybody in this chat use me."
         )
-    text, buttons = paged(door.listed().text(), page, "/pair")
+    text, buttons = paged((await door.listed()).text(), page, "/pair")
     return CommandReply(text, buttons=buttons)
 
 

@@ -2,6 +2,8 @@
 
 Rule 1: what ``put`` has returned is durable, and whole under its name or not there at all.
 Rule 2: what ``get`` returns has the hash that was asked for.
+
+They are in a folder; or in the database that processes share (``bot.media.postgres_blobs``).
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import logging
 import re
 import shutil
 from pathlib import Path
+from typing import Protocol
 
 import anyio.to_thread
 
@@ -19,11 +22,47 @@ from bot.ids import new_id
 
 logger = logging.getLogger(__name__)
 
-_NAME = re.compile(r"[0-9a-f]{64}")
+NAME = re.compile(r"[0-9a-f]{64}")
+"""What a file's name looks like."""
+
 _INCOMING = "incoming"
 
 
-class BlobStore:
+class Blobs(Protocol):
+    """Keeps files by their content."""
+
+    async def put(self, data: bytes) -> str:
+        """Keep bytes; return their name once they are durable.
+
+        Raises:
+            OSError: The storage refused or cannot be reached; its ``strerror`` says so to a person.
+        """
+        ...
+
+    async def get(self, name: str) -> bytes | None:
+        """Return the bytes of that name; None where they are missing, damaged or cannot be read."""
+        ...
+
+    async def remove(self, name: str) -> bool:
+        """Remove the bytes of that name for good; return whether there were any.
+
+        Whether something still refers to them is the caller's to know.
+
+        Raises:
+            OSError: As ``put``; they may be there still.
+        """
+        ...
+
+    async def free(self) -> int | None:
+        """Return the bytes that are free where they are kept; None where nobody knows.
+
+        Raises:
+            OSError: As ``put``.
+        """
+        ...
+
+
+class BlobStore(Blobs):
     """A folder of files, ``<first two digits>/<hash>``; made if it is not there.
 
     Opening it removes what a kill left half written. One process at a time may use a folder.
@@ -77,7 +116,7 @@ class BlobStore:
         Raises:
             ValueError: It is not the name of a blob.
         """
-        if not _NAME.fullmatch(name):
+        if not NAME.fullmatch(name):
             raise ValueError(f"{name!r} is not a SHA-256 in lower-case hexadecimal digits")
         return self._folder / name[:2] / name
 
@@ -97,7 +136,7 @@ class BlobStore:
                 return name
 
     def _remove(self, name: str) -> bool:
-        if not _NAME.fullmatch(name):
+        if not NAME.fullmatch(name):
             return False
         path = self.path(name)
         try:

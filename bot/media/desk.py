@@ -15,7 +15,7 @@ import anyio
 from bot.bus import Attachment
 from bot.bus.media import File, Media
 from bot.errors import BusError, FileUnavailable, ModelError
-from bot.media.blobs import BlobStore
+from bot.media.blobs import Blobs
 from bot.media.kinds import IMAGES, audio_name, media_type
 from bot.media.reading import MAX_CHARACTERS, UNREADABLE, read_document
 
@@ -59,12 +59,13 @@ class MediaDesk(Media):
         transcriber: For voice messages and audio; None where no model is set.
         max_characters: The most text taken of a document.
         fetch_seconds: The most time that fetching takes.
-        spare_bytes: What is left free on the disk: the tapes need it more than files do.
+        spare_bytes: What is left free on the disk, where that is known: the tapes need it more than
+            files do.
     """
 
     def __init__(
         self,
-        blobs: BlobStore,
+        blobs: Blobs,
         *,
         max_bytes: int,
         transcriber: Transcribes | None = None,
@@ -120,15 +121,14 @@ class MediaDesk(Media):
     async def _kept(self, taken: Attachment, data: bytes) -> Attachment:
         """Keep a file, or say why not; it has a blob where it was kept."""
         try:
-            if await self._blobs.free() - len(data) < self._spare_bytes:
+            free = await self._blobs.free()
+            if free is not None and free - len(data) < self._spare_bytes:
                 logger.warning("a file was not kept: %s bytes must stay free", self._spare_bytes)
                 return replace(taken, size=len(data), note=NO_SPACE)
             blob = await self._blobs.put(data)
         except OSError as error:
             why = error.strerror or type(error).__name__
-            raise BusError(
-                f"a file that was sent cannot be kept ({why}); is the disk full?"
-            ) from error
+            raise BusError(f"a file that was sent cannot be kept: {why}") from error
         mime = media_type(data, taken.mime)
         return replace(taken, mime=mime, size=len(data), blob=blob, kind=_kind(taken, mime))
 

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import anyio
 from aiogram.methods import GetMe
+from anyio.abc import TaskGroup
 
 from bot.bus import ChannelPort, ChannelRefused
 from channels.base import Platform
@@ -16,6 +17,7 @@ from channels.delivery.courier import Courier
 from channels.delivery.screen import Flooded, ScreenError
 from channels.lanes import Lanes
 from channels.telegram.api import TOKEN_SETTING, Api
+from channels.telegram.arrivals import Arrivals
 from channels.telegram.composing import Composer
 from channels.telegram.intake import Intake
 from channels.telegram.menu import keep_menu
@@ -23,17 +25,20 @@ from channels.telegram.polling import Polling
 from channels.telegram.recent import Recent
 from channels.telegram.refusals import LockedOut, MethodUnknown
 from channels.telegram.screen import TelegramScreen
-from channels.telegram.spool import Spool
+from channels.telegram.spool import FolderSpool
 from channels.telegram.telling import Teller
 from channels.telegram.timing import Pause, Timing
 from channels.telegram.updates import UpdateReader
-from channels.telegram.webhook import Webhook, WebhookPlace, listening, secret_of
+from channels.telegram.webhook import Listener, Webhook, WebhookPlace, listening, secret_of
 from channels.telegram.words import Me
 
 logger = logging.getLogger(__name__)
 
 _ASKED_AGAIN = 3
 _CLOSE_SECONDS = 5
+_CATCH_UP = 5
+"""Times as long as the next part of an album is waited for, parts of before the start are."""
+
 _START = "start"
 """What Telegram's own button sends: https://core.telegram.org/bots/features#global-commands."""
 
@@ -48,7 +53,8 @@ class TelegramChannel:
         token: The bot's token.
         platform: What the program gives it.
         api_base: Address of a Bot API server; None for Telegram's own.
-        webhook: Where Telegram sends updates to; None where they are polled.
+        webhook: Where Telegram sends updates to; None where they are polled. With a spool that is
+            shared, the channel takes them from there, and receivers listen at that place.
         timing: Waits, for tests to make shorter.
     """
 
@@ -133,9 +139,9 @@ class TelegramChannel:
         recent, announce = Recent(), self._platform.announce
         screen = TelegramScreen(api, recent)
         async with AsyncExitStack() as stack:
-            place, listener = self._webhook, None
-            if place is not None:
-                listener = await stack.enter_async_context(listening(place))
+            listener = None
+            if self._webhook is not None and self._platform.spool is None:
+                listener = await stack.enter_async_context(listening(self._webhook))
             tasks = await stack.enter_async_context(anyio.create_task_group())
             lanes = Lanes(tasks)
             intake = Intake(
@@ -143,7 +149,7 @@ class TelegramChannel:
                 self._platform,
                 port,
                 reader=UpdateReader(self._name, me, announce),
-                spool=Spool(self._platform.folder / "spool"),
+                spool=self._platform.spool or FolderSpool(self._platform.folder / "spool"),
                 lanes=lanes,
                 composer=Composer(api, self._platform.media, recent, self._timing),
                 teller=Teller(api, lanes, self._timing),
@@ -153,22 +159,33 @@ class TelegramChannel:
             await intake.resume()
             tasks.start_soon(Courier(port, screen).run)
             tasks.start_soon(partial(keep_menu, api, self._platform.commands, self._timing))
-            if place is not None and listener is not None:
-                secret = secret_of(self._token)
-                webhook = Webhook(
-                    api,
-                    intake,
-                    place.address(api.bot_id),
-                    secret,
-                    announce=announce,
-                    timing=self._timing,
-                )
-                tasks.start_soon(webhook.run, listener)
-            else:
-                tasks.start_soon(Polling(api, intake, announce, self._timing).run)
+            self._take_updates(api, intake, listener, tasks)
             announce(f"Telegram: @{me.username} is here")
             await self._locked_out(api)
             tasks.cancel_scope.cancel()
+
+    def _take_updates(
+        self, api: Api, intake: Intake, listener: Listener | None, tasks: TaskGroup
+    ) -> None:
+        """Begin to take updates, however they come."""
+        announce, timing, place = self._platform.announce, self._timing, self._webhook
+        if self._platform.spool is not None:
+            # Also where they are polled for by now: some may have arrived before.
+            tasks.start_soon(Arrivals(self._platform.spool, intake, timing).run)
+        if place is None:
+            tasks.start_soon(Polling(api, intake, announce, timing).run)
+            return
+        secret = secret_of(self._token)
+        if listener is not None:
+            tasks.start_soon(listener.serve, api.bot_id, secret, intake.take)
+        tasks.start_soon(self._catch_up, intake)
+        address = place.address(api.bot_id)
+        tasks.start_soon(Webhook(api, address, secret, announce=announce, timing=timing).run)
+
+    async def _catch_up(self, intake: Intake) -> None:
+        """Give Telegram some time to send what a run before this one did not take."""
+        await anyio.sleep(_CATCH_UP * self._timing.gather)
+        intake.caught_up()
 
     async def _locked_out(self, api: Api) -> None:
         """Return once the token is not known any more.

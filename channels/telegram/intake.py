@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, OrderedDict
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import anyio
 
-from bot.bus import BusClosed, BusError, ChannelPort, Knock, Role, Verdict
+from bot.bus import BusClosed, BusError, ChannelPort, Knock, Role, Spool, Verdict
 from channels.base import Platform
 from channels.lanes import Lanes
 from channels.telegram.composing import Composer
@@ -25,7 +26,6 @@ from channels.telegram.moves import Migration
 from channels.telegram.publishing import Publisher
 from channels.telegram.reading import Event
 from channels.telegram.recent import Recent
-from channels.telegram.spool import Spool
 from channels.telegram.telling import Teller
 from channels.telegram.timing import Timing
 from channels.telegram.updates import UpdateReader, update_number
@@ -248,6 +248,12 @@ class Intake:
 
     async def _at_rest(self) -> None:
         await self._caught_up.wait()
+        shared = self._platform.spool
+        if shared is not None:
+            # What another process has received may be read late, where the storage is slow.
+            with suppress(BusError):
+                for _, raw in await shared.arrived(wait=False):
+                    await self.take(raw)
         async with self._taking:
             pass
 

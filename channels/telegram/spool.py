@@ -14,14 +14,14 @@ from typing import Any
 
 import anyio.to_thread
 
-from bot.bus import BusError
+from bot.bus import BusError, Spool
 
 logger = logging.getLogger(__name__)
 
 _FRESH = ".new"
 
 
-class Spool:
+class FolderSpool(Spool):
     """A folder of updates, named by their ids.
 
     Args:
@@ -31,7 +31,7 @@ class Spool:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    async def put(self, update_id: int, raw: Any) -> None:
+    async def put(self, number: int, raw: Any) -> None:
         """Keep an update; when this returns it is durable.
 
         Raises:
@@ -39,30 +39,30 @@ class Spool:
         """
         data = json.dumps(raw).encode()
         try:
-            await anyio.to_thread.run_sync(self._write, update_id, data)
+            await anyio.to_thread.run_sync(self._write, number, data)
         except OSError as exc:
             raise BusError(
                 f"the message could not be kept in {self._folder} ({exc.strerror}); "
                 "is the disk full, or is the folder not writable?"
             ) from exc
 
-    async def remove(self, update_id: int) -> None:
+    async def remove(self, number: int) -> None:
         """Forget an update; one that cannot be removed comes again at the next start."""
         try:
-            await anyio.to_thread.run_sync(self._remove, update_id)
+            await anyio.to_thread.run_sync(self._remove, number)
         except OSError as exc:
-            logger.warning("the handled update %s could not be removed: %s", update_id, exc)
+            logger.warning("the handled update %s could not be removed: %s", number, exc)
 
     async def load(self) -> list[tuple[int, Any]]:
         """Return what a run before this one left behind, in order; what is damaged is set aside."""
         return await anyio.to_thread.run_sync(self._load)
 
-    def _path(self, update_id: int) -> Path:
-        return self._folder / f"{update_id}.json"
+    def _path(self, number: int) -> Path:
+        return self._folder / f"{number}.json"
 
-    def _write(self, update_id: int, data: bytes) -> None:
+    def _write(self, number: int, data: bytes) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = self._path(update_id)
+        path = self._path(number)
         fresh = path.with_name(path.name + _FRESH)
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
         try:
@@ -81,8 +81,8 @@ class Spool:
         finally:
             os.close(folder)
 
-    def _remove(self, update_id: int) -> None:
-        self._path(update_id).unlink(missing_ok=True)
+    def _remove(self, number: int) -> None:
+        self._path(number).unlink(missing_ok=True)
 
     def _load(self) -> list[tuple[int, Any]]:
         found: list[tuple[int, Any]] = []

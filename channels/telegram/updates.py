@@ -41,7 +41,7 @@ class UpdateReader:
     def read(self, raw: Any) -> Event | Migration | None:
         """Return what somebody did; None where it is nothing to us, or malformed."""
         try:
-            update = _validated(raw)
+            update = validated(raw)
             self._tell_news(update)
             return read_update(update, self._channel, self._me)
         except ValidationError as exc:
@@ -75,7 +75,7 @@ def update_number(raw: Any) -> int | None:
     return number if isinstance(number, int) else None
 
 
-def _validated(raw: Any) -> Update:
+def validated(raw: Any) -> Update:
     """Return an update, if need be without what nobody can read of its message.
 
     Raises:

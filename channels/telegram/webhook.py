@@ -23,7 +23,6 @@ from aiohttp import web
 from bot.bus import BusError, ChannelRefused
 from channels.delivery.screen import Flooded, ScreenError
 from channels.telegram.api import Api
-from channels.telegram.intake import Intake
 from channels.telegram.reading import ALLOWED_UPDATES
 from channels.telegram.timing import Pause, Timing
 from channels.telegram.updates import update_number
@@ -33,9 +32,6 @@ logger = logging.getLogger(__name__)
 _HEADER = "X-Telegram-Bot-Api-Secret-Token"
 _MOST_BYTES = 1024 * 1024
 _STOP_SECONDS = 2.0
-_CATCH_UP = 5
-"""Times as long as the next part of an album is waited for, parts of before the start are."""
-
 Taker = Callable[[Any], Awaitable[None]]
 
 
@@ -58,13 +54,19 @@ class WebhookPlace:
         return f"{self.url.rstrip('/')}{_path(bot_id)}"
 
 
+def webhook_place(url: str, listen: str) -> WebhookPlace:
+    """Return the place that two settings name: the public address, and where to listen."""
+    host, _, port = listen.rpartition(":")
+    return WebhookPlace(url, host, int(port))
+
+
 def secret_of(token: str) -> str:
     """Return what Telegram shows with each update: derived, so that it need not be kept."""
     return hmac.new(token.encode(), b"tapebot webhook", hashlib.sha256).hexdigest()
 
 
 @dataclass(slots=True)
-class _Listener:
+class Listener:
     """One port and the bots behind it."""
 
     bots: dict[str, tuple[str, Taker]] = field(default_factory=dict)
@@ -85,6 +87,22 @@ class _Listener:
                 await runner.cleanup()
             raise
         self.runner = runner
+
+    async def serve(self, bot_id: int, secret: str, take: Taker) -> None:
+        """Give one bot's updates to a taker, until cancelled.
+
+        Args:
+            bot_id: The bot's.
+            secret: What Telegram has to show.
+            take: Returns once an update is durable, or nothing to us; else raises ``BusError``.
+        """
+        name, mine = str(bot_id), (secret, take)
+        self.bots[name] = mine
+        try:
+            await anyio.sleep_forever()
+        finally:
+            if self.bots.get(name) is mine:
+                del self.bots[name]
 
     async def leave(self) -> None:
         """Give it up; the last one closes the port. Whoever comes meanwhile opens it again."""
@@ -113,18 +131,18 @@ class _Listener:
         return web.Response()
 
 
-_listeners: dict[tuple[str, int], _Listener] = {}
+_listeners: dict[tuple[str, int], Listener] = {}
 
 
 @asynccontextmanager
-async def listening(place: WebhookPlace) -> AsyncIterator[_Listener]:
+async def listening(place: WebhookPlace) -> AsyncIterator[Listener]:
     """Listen at a place, together with whatever bot of the program does so already.
 
     Raises:
         ChannelRefused: The port is taken, or the host is not this machine's.
     """
     key = (place.host, place.port)
-    listener = _listeners.setdefault(key, _Listener())
+    listener = _listeners.setdefault(key, Listener())
     listener.users += 1
     try:
         async with listener.starting:
@@ -145,11 +163,10 @@ async def listening(place: WebhookPlace) -> AsyncIterator[_Listener]:
 
 
 class Webhook:
-    """Has Telegram send one bot's updates here.
+    """Has Telegram send one bot's updates to an address.
 
     Args:
         api: Telegram.
-        intake: Takes the updates.
         address: Where they are sent.
         secret: What Telegram has to show.
         announce: Tells whoever runs the program.
@@ -159,7 +176,6 @@ class Webhook:
     def __init__(
         self,
         api: Api,
-        intake: Intake,
         address: str,
         secret: str,
         *,
@@ -167,7 +183,6 @@ class Webhook:
         timing: Timing,
     ) -> None:
         self._api = api
-        self._intake = intake
         self._address = address
         self._secret = secret
         self._announce = announce
@@ -176,23 +191,11 @@ class Webhook:
         # Telegram's dates are whole seconds.
         self._trouble = datetime.now(UTC) - timedelta(seconds=1)
 
-    async def run(self, listener: _Listener) -> None:
-        """Take updates until cancelled."""
-        name = str(self._api.bot_id)
-        listener.bots[name] = (self._secret, self._intake.take)
-        try:
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._catch_up)
-                while True:
-                    await self._ask()
-                    await self._watch()
-        finally:
-            del listener.bots[name]
-
-    async def _catch_up(self) -> None:
-        """Give Telegram some time to send what a run before this one did not take."""
-        await anyio.sleep(_CATCH_UP * self._timing.gather)
-        self._intake.caught_up()
+    async def run(self) -> None:
+        """Ask for it, and again whenever somebody has taken it away, until cancelled."""
+        while True:
+            await self._ask()
+            await self._watch()
 
     async def _ask(self) -> None:
         """Ask Telegram for the updates, until it agrees."""

@@ -23,6 +23,7 @@ from bot.bus import (
     Knock,
     Outbound,
     Role,
+    SharedSpool,
     Verdict,
 )
 from bot.bus.local import LocalBus
@@ -121,6 +122,7 @@ class Rig:
     Attributes:
         inbounds: What reached the bus, in order.
         answering: Whether each message that asks is answered ``echo: TEXT``.
+        spool: That of several processes.
     """
 
     telegram: TelegramServer
@@ -134,6 +136,7 @@ class Rig:
     groups: Groups = field(default_factory=Groups)
     timing: Timing = QUICK
     answering: bool = True
+    spool: SharedSpool | None = None
     ports: dict[str, Port] = field(default_factory=dict)
     _arrived: anyio.Event = field(default_factory=anyio.Event)
 
@@ -161,6 +164,7 @@ class Rig:
             groups=self.groups,
             folder=self.folder / name,
             announce=self.announce,
+            spool=self.spool,
         )
         return TelegramChannel(
             name,

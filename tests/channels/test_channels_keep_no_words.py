@@ -12,7 +12,7 @@ from telegram_rig import rigged
 
 from bot.bus import BusError, SessionFull
 from bot.testing.discord_books import Upload
-from channels.telegram.spool import Spool
+from channels.telegram.spool import FolderSpool
 
 WORDS = "xyzzy plugh"
 
@@ -77,7 +77,7 @@ async def test_an_update_that_the_disk_refuses_leaves_nothing_behind(tmp_path):
     resource.setrlimit(resource.RLIMIT_FSIZE, (20, before[1]))
     try:
         with pytest.raises(BusError, match="could not be kept"):
-            await Spool(tmp_path).put(1, {"text": WORDS * 9})
+            await FolderSpool(tmp_path).put(1, {"text": WORDS * 9})
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert list(tmp_path.iterdir()) == []

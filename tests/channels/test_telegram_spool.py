@@ -18,15 +18,15 @@ from bot.bus import BusClosed, BusError
 from bot.testing.telegram_media import Media
 from channels.base import Groups
 from channels.telegram import WebhookPlace
-from channels.telegram.spool import Spool
+from channels.telegram.spool import FolderSpool
 
 KILLED = """
 import asyncio, os, sys
 from pathlib import Path
-from channels.telegram.spool import Spool
+from channels.telegram.spool import FolderSpool
 
 async def main():
-    spool = Spool(Path(sys.argv[1]))
+    spool = FolderSpool(Path(sys.argv[1]))
     await spool.put(1, {"update_id": 1, "text": "Grüße \\ud83d"})
     print("durable", flush=True)
     await asyncio.sleep(60)
@@ -83,7 +83,7 @@ async def test_an_album_that_was_killed_before_its_last_part_came_waits_for_it(r
     items = [Media("photo", b"1"), Media("photo", b"22", caption="two")]
     rig.telegram.album(rig.chat, 7, items)
     first = rig.telegram.books.updates[0].update
-    await Spool(rig.folder / "telegram" / "spool").put(first["update_id"], first)
+    await FolderSpool(rig.folder / "telegram" / "spool").put(first["update_id"], first)
     bot = rig.telegram.world.bots[rig.telegram.token]
     bot.confirm(first["update_id"] + 1, rig.telegram.books)
     # Longer than the next part is waited for.
@@ -104,7 +104,7 @@ async def test_a_message_that_was_published_before_the_kill_is_not_answered_agai
         rig.telegram.voice(rig.chat, 7, b"once")
         await rig.shown(rig.chat, 1)
     update = rig.telegram.books.updates[0].update
-    await Spool(rig.folder / "telegram" / "spool").put(update["update_id"], update)
+    await FolderSpool(rig.folder / "telegram" / "spool").put(update["update_id"], update)
     async with rig.running():
         rig.telegram.say(rig.chat, 7, "after")
         await rig.shown(rig.chat, 2)
@@ -239,7 +239,7 @@ async def test_damaged_files_are_set_aside_and_the_others_handled(rig):
 
 
 async def test_files_are_open_to_their_owner_only(tmp_path):
-    spool = Spool(tmp_path / "a" / "spool")
+    spool = FolderSpool(tmp_path / "a" / "spool")
     await spool.put(3, {"update_id": 3})
     path = tmp_path / "a" / "spool" / "3.json"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -259,4 +259,4 @@ async def test_what_was_put_is_there_after_a_kill(tmp_path):
     ) as process:
         assert process.stdout.readline() == b"durable\n"
         process.kill()
-    assert await Spool(tmp_path).load() == [(1, {"update_id": 1, "text": "Grüße \ud83d"})]
+    assert await FolderSpool(tmp_path).load() == [(1, {"update_id": 1, "text": "Grüße \ud83d"})]

@@ -1,4 +1,4 @@
-"""The door, with its real file: who comes in, who owns the bot, and what survives."""
+"""The door, with its real file or database: who comes in, who owns the bot, and what survives."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import os
 import re
 import signal
 import stat
-import subprocess
-import sys
 import tempfile
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
 import pytest
+from databases import drop, fresh_database
+from door_host import at, door_host
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -60,29 +60,39 @@ class Chats:
         self.told.append((address.session, text))
 
 
+@pytest.fixture(params=["file", "postgres"])
+def home(request, tmp_path):
+    """A home folder, or a database's address."""
+    if request.param == "file":
+        yield tmp_path
+        return
+    url = fresh_database()
+    yield url
+    drop(url)
+
+
 @asynccontextmanager
-async def opened(home: Path, *, clock=None, tell=None, owners=(OWNER,), allow=()):
+async def opened(home: Path | str, *, clock=None, tell=None, owners=(OWNER,), allow=()):
+    how = {"owners": owners, "allow": allow, "clock": clock or ManualClock(), "tell": tell}
     with anyio.fail_after(60):
-        async with open_door(
-            home, owners=owners, allow=allow, clock=clock or ManualClock(), tell=tell
-        ) as door:
+        async with at(home) as place, open_door(place, **how) as door:
             yield door
 
 
-async def test_a_stranger_in_a_group_meets_silence(tmp_path):
-    async with opened(tmp_path) as door:
+async def test_a_stranger_in_a_group_meets_silence(home):
+    async with opened(home) as door:
         assert await door.admit(group(text="/start")) == SILENCE
-    assert not (tmp_path / "access.json").exists()
+    assert isinstance(home, str) or not (home / "access.json").exists()
 
 
-async def test_a_stranger_who_writes_nothing_meets_silence(tmp_path):
-    async with opened(tmp_path) as door:
+async def test_a_stranger_who_writes_nothing_meets_silence(home):
+    async with opened(home) as door:
         assert await door.admit(private(None)) == SILENCE
 
 
-async def test_a_stranger_comes_in_with_the_code_that_an_owner_approves(tmp_path):
+async def test_a_stranger_comes_in_with_the_code_that_an_owner_approves(home):
     chats = Chats()
-    async with opened(tmp_path, tell=chats) as door:
+    async with opened(home, tell=chats) as door:
         code = code_in(await door.admit(private()))
         assert await door.admit(private()) == SILENCE
         paired = await door.approve(code.lower().replace("-", ""))
@@ -93,41 +103,41 @@ async def test_a_stranger_comes_in_with_the_code_that_an_owner_approves(tmp_path
     assert chats.told == [("telegram:9", NEWCOMER)]
 
 
-async def test_a_code_of_a_stranger_does_not_let_the_stranger_in(tmp_path):
-    async with opened(tmp_path) as door:
+async def test_a_code_of_a_stranger_does_not_let_the_stranger_in(home):
+    async with opened(home) as door:
         code = code_in(await door.admit(private()))
         for text in (code, f"/pair {code}", f"/start {code}", f"/claim {code}"):
             assert (await door.admit(private(text))).role is None
             assert (await door.admit(private(text, user="8"))).role is None
 
 
-async def test_a_code_survives_a_restart_and_ends_after_ten_minutes(tmp_path):
+async def test_a_code_survives_a_restart_and_ends_after_ten_minutes(home):
     clock = ManualClock()
-    async with opened(tmp_path, clock=clock) as door:
+    async with opened(home, clock=clock) as door:
         code = code_in(await door.admit(private()))
     clock.advance(599)
-    async with opened(tmp_path, clock=clock) as door:
+    async with opened(home, clock=clock) as door:
         assert code_in(await door.admit(private())) == code
         clock.advance(1)
         assert await door.approve(code) is None
         assert code_in(await door.admit(private())) != code
 
 
-async def test_somebody_who_was_let_in_is_in_after_a_restart_until_removed(tmp_path):
-    async with opened(tmp_path) as door:
+async def test_somebody_who_was_let_in_is_in_after_a_restart_until_removed(home):
+    async with opened(home) as door:
         await door.approve(code_in(await door.admit(private())))
-    async with opened(tmp_path) as door:
+    async with opened(home) as door:
         assert await door.admit(private(channel="telegram-work")) == Verdict("member")
         assert await door.remove("telegram:9") == "removed"
         assert (await door.admit(private())).role is None
-    async with opened(tmp_path) as door:
+    async with opened(home) as door:
         assert (await door.admit(private())).role is None
 
 
-async def test_a_newcomer_who_cannot_be_told_is_in_all_the_same(tmp_path):
+async def test_a_newcomer_who_cannot_be_told_is_in_all_the_same(home):
     chats = Chats()
     chats.closed = True
-    async with opened(tmp_path, tell=chats) as door:
+    async with opened(home, tell=chats) as door:
         code = code_in(await door.admit(private()))
         paired = await door.approve(code)
         assert paired is not None
@@ -138,8 +148,8 @@ async def test_a_newcomer_who_cannot_be_told_is_in_all_the_same(tmp_path):
     assert len(chats.told) == 1
 
 
-async def test_everybody_in_an_allowed_chat_is_a_member_there(tmp_path):
-    async with opened(tmp_path) as door:
+async def test_everybody_in_an_allowed_chat_is_a_member_there(home):
+    async with opened(home) as door:
         assert await door.allow_chat("telegram-work:-100") == "telegram:-100"
         assert await door.allow_chat("nonsense") is None
         assert await door.admit(group()) == Verdict("member")
@@ -150,8 +160,8 @@ async def test_everybody_in_an_allowed_chat_is_a_member_there(tmp_path):
 
 
 @pytest.mark.parametrize("form", ["{}", "/start {}", "/claim {}"])
-async def test_the_claim_code_makes_its_sender_the_owner_once(tmp_path, form):
-    async with opened(tmp_path, owners=()) as door:
+async def test_the_claim_code_makes_its_sender_the_owner_once(home, form):
+    async with opened(home, owners=()) as door:
         code = door.claim_code
         assert code is not None
         assert await door.admit(private(form.format(code))) == Verdict(None, OWNED)
@@ -159,25 +169,25 @@ async def test_the_claim_code_makes_its_sender_the_owner_once(tmp_path, form):
         assert await door.admit(private()) == Verdict("owner")
         assert (await door.admit(private(form.format(code), user="8"))).role is None
         assert await door.admit(group()) == Verdict("owner")
-    async with opened(tmp_path, owners=()) as door:
+    async with opened(home, owners=()) as door:
         assert door.claim_code is None
         assert (await door.admit(private(code, user="8"))).role is None
         assert await door.admit(private()) == Verdict("owner")
 
 
-async def test_a_claim_that_comes_again_is_answered_again(tmp_path):
-    async with opened(tmp_path, owners=()) as door:
+async def test_a_claim_that_comes_again_is_answered_again(home):
+    async with opened(home, owners=()) as door:
         claim = private(f"/claim {door.claim_code}")
         assert await door.admit(claim) == await door.admit(claim) == Verdict(None, OWNED)
 
 
-async def test_there_is_no_claim_where_the_settings_name_an_owner(tmp_path):
-    async with opened(tmp_path) as door:
+async def test_there_is_no_claim_where_the_settings_name_an_owner(home):
+    async with opened(home) as door:
         assert door.claim_code is None
 
 
-async def test_each_platform_has_an_owner_of_its_own_to_be_claimed(tmp_path):
-    async with opened(tmp_path, owners=()) as door:
+async def test_each_platform_has_an_owner_of_its_own_to_be_claimed(home):
+    async with opened(home, owners=()) as door:
         code = door.claim_code_for("telegram")
         assert await door.admit(private(f"/claim {code}")) == Verdict(None, OWNED)
         assert door.claim_code_for("telegram") is None
@@ -195,16 +205,16 @@ async def test_every_run_has_a_claim_code_of_its_own(tmp_path):
     assert len(set(codes)) == 2
 
 
-async def test_a_claim_in_a_group_is_none(tmp_path):
-    async with opened(tmp_path, owners=()) as door:
+async def test_a_claim_in_a_group_is_none(home):
+    async with opened(home, owners=()) as door:
         assert await door.admit(group(text=door.claim_code)) == SILENCE
         assert door.claim_code is not None
 
 
-async def test_of_many_who_claim_at_once_one_wins(tmp_path):
+async def test_of_many_who_claim_at_once_one_wins(home):
     won = []
 
-    async with opened(tmp_path, owners=()) as door:
+    async with opened(home, owners=()) as door:
         code = door.claim_code
 
         async def claim(user: str) -> None:
@@ -215,20 +225,24 @@ async def test_of_many_who_claim_at_once_one_wins(tmp_path):
         async with anyio.create_task_group() as tasks:
             for number in range(10):
                 tasks.start_soon(claim, str(number))
-        listing = door.listed()
+        listing = await door.listed()
     assert [f"telegram:{user}" for user in won] == [one.place for one in listing.owners]
     assert len(won) == 1
 
 
-async def test_a_person_may_guess_the_claim_five_times_an_hour(tmp_path):
+async def test_a_person_may_guess_the_claim_five_times_an_hour(home):
     clock = ManualClock()
-    async with opened(tmp_path, owners=(), clock=clock) as door:
+    async with opened(home, owners=(), clock=clock) as door:
         code = door.claim_code
         for _ in range(Tries.PER_PERSON):
             assert await door.admit(private("/claim ABCD-EFGH-JKMN")) == Verdict(None, WRONG_CLAIM)
         assert await door.admit(private(code)) == SILENCE
         assert await door.admit(private(code, user="8")) == Verdict(None, OWNED)
-    async with opened(tmp_path / "other", owners=(), clock=clock) as door:
+
+
+async def test_a_person_may_guess_again_after_an_hour(home):
+    clock = ManualClock()
+    async with opened(home, owners=(), clock=clock) as door:
         for _ in range(Tries.PER_PERSON):
             await door.admit(private("/claim wrong"))
         assert await door.admit(private(door.claim_code)) == SILENCE
@@ -236,10 +250,8 @@ async def test_a_person_may_guess_the_claim_five_times_an_hour(tmp_path):
         assert await door.admit(private(door.claim_code)) == Verdict(None, OWNED)
 
 
-async def test_a_crowd_that_guesses_does_not_keep_the_owner_out_and_is_logged_once(
-    tmp_path, caplog
-):
-    async with opened(tmp_path, owners=()) as door:
+async def test_a_crowd_that_guesses_does_not_keep_the_owner_out_and_is_logged_once(home, caplog):
+    async with opened(home, owners=()) as door:
         for number in range(Tries.MANY * 2):
             guess = private("/claim ABCD-EFGH-JKMN", user=str(100 + number // Tries.PER_PERSON))
             assert await door.admit(guess) == Verdict(None, WRONG_CLAIM)
@@ -248,15 +260,15 @@ async def test_a_crowd_that_guesses_does_not_keep_the_owner_out_and_is_logged_on
         assert await door.admit(private(door.claim_code)) == Verdict(None, OWNED)
 
 
-async def test_a_member_may_claim_and_a_members_message_that_looks_like_a_code_is_one(tmp_path):
-    async with opened(tmp_path, owners=(), allow=("telegram:9",)) as door:
+async def test_a_member_may_claim_and_a_members_message_that_looks_like_a_code_is_one(home):
+    async with opened(home, owners=(), allow=("telegram:9",)) as door:
         assert await door.admit(private("ABCD-EFGH-JKMN")) == Verdict("member")
         assert await door.admit(private("/claim ABCD")) == Verdict(None, WRONG_CLAIM)
         assert await door.admit(private(door.claim_code)) == Verdict(None, OWNED)
 
 
-async def test_without_an_owner_a_stranger_is_told_how_the_bot_gets_one(tmp_path):
-    async with opened(tmp_path, owners=()) as door:
+async def test_without_an_owner_a_stranger_is_told_how_the_bot_gets_one(home):
+    async with opened(home, owners=()) as door:
         told = await door.admit(private("/start"))
         assert "claim code" in (told.reply or "")
         assert await door.approve(code_in(told)) is not None
@@ -271,13 +283,13 @@ async def test_a_claim_that_cannot_be_recorded_is_refused_and_can_be_made_again(
         claim = private(door.claim_code)
         with pytest.raises(BusError, match="could not be recorded"):
             await door.admit(claim)
-        assert door.listed().owners == ()
+        assert (await door.listed()).owners == ()
         in_the_way.rmdir()
         assert await door.admit(claim) == Verdict(None, OWNED)
 
 
-async def test_a_cancelled_approval_is_done_or_not_and_the_door_goes_on(tmp_path):
-    async with opened(tmp_path) as door:
+async def test_a_cancelled_approval_is_done_or_not_and_the_door_goes_on(home):
+    async with opened(home) as door:
         code = code_in(await door.admit(private()))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(door.approve, code)
@@ -285,15 +297,15 @@ async def test_a_cancelled_approval_is_done_or_not_and_the_door_goes_on(tmp_path
             tasks.cancel_scope.cancel()
         verdict = await door.admit(private())
         assert await door.approve(code) is not None
-    async with opened(tmp_path) as door:
+    async with opened(home) as door:
         assert await door.admit(private()) == Verdict("member")
     assert verdict in (SILENCE, Verdict("member"))
 
 
-async def test_whoever_writes_while_being_let_in_is_not_asked_for_a_code(tmp_path):
+async def test_whoever_writes_while_being_let_in_is_not_asked_for_a_code(home):
     verdicts = []
     clock = ManualClock()
-    async with opened(tmp_path, clock=clock) as door:
+    async with opened(home, clock=clock) as door:
         code = code_in(await door.admit(private()))
         clock.advance(60)
 
@@ -357,7 +369,7 @@ async def test_the_file_is_its_owners_alone(tmp_path):
 
 
 async def test_two_processes_cannot_have_the_file_at_once(tmp_path, monkeypatch):
-    monkeypatch.setattr("bot.access.book._PATIENCE", 0.0)
+    monkeypatch.setattr("bot.access.file_book._PATIENCE", 0.0)
     async with opened(tmp_path):
         with pytest.raises(TapeLocked, match="another tapebot"):
             async with opened(tmp_path):
@@ -366,9 +378,9 @@ async def test_two_processes_cannot_have_the_file_at_once(tmp_path, monkeypatch)
         pass
 
 
-async def test_nothing_that_a_stranger_wrote_is_logged(tmp_path, caplog):
+async def test_nothing_that_a_stranger_wrote_is_logged(home, caplog):
     caplog.set_level("DEBUG")
-    async with opened(tmp_path, owners=()) as door:
+    async with opened(home, owners=()) as door:
         for text in ("a secret of mine", "/claim mysecretword", "ABCD-EFGH-JKMN"):
             code_in_reply = (await door.admit(private(text))).reply or ""
             assert text not in code_in_reply
@@ -376,43 +388,19 @@ async def test_nothing_that_a_stranger_wrote_is_logged(tmp_path, caplog):
     assert not any(word in caplog.text for word in ("secret", "Eve", "ABCD"))
 
 
-CHILD = r"""
-import sys
-from pathlib import Path
-import anyio
-from bot.access.door import open_door
-from bot.bus import Address, Knock, Sender
-
-async def main():
-    async with open_door(Path(sys.argv[1]), owners=("telegram:1",)) as door:
-        for number in range(int(sys.argv[2]), 1 << 30):
-            user = str(number)
-            knock = Knock(Address("telegram", user), Sender(user, "Eve"), True, (user,), "hello")
-            reply = (await door.admit(knock)).reply
-            await door.approve(reply.split("/pair ")[1].split()[0])
-            sys.stdout.write(user + "\n")
-            sys.stdout.flush()
-
-anyio.run(main)
-"""
-
-
-def _killed_after(home: Path, first: int, count: int) -> list[str]:
+def _killed_after(home: Path | str, first: int, count: int) -> list[str]:
     """Let people in until so many were reported, kill the program, and return all of them."""
-    with subprocess.Popen(
-        [sys.executable, "-c", CHILD, str(home), str(first)], stdout=subprocess.PIPE, text=True
-    ) as child:
-        assert child.stdout is not None
+    with door_host(home, first) as child:
         reported = [child.stdout.readline().strip() for _ in range(count)]
         os.kill(child.pid, signal.SIGKILL)
         return [one for one in (*reported, *child.stdout.read().split()) if one]
 
 
-async def test_whoever_was_let_in_is_in_after_a_kill(tmp_path):
+async def test_whoever_was_let_in_is_in_after_a_kill(home):
     inside: list[str] = []
     for first, count in ((1_000, 1), (2_000, 7), (3_000, 20)):
-        inside += _killed_after(tmp_path, first, count)
-        async with opened(tmp_path) as door:
+        inside += _killed_after(home, first, count)
+        async with opened(home) as door:
             for user in inside:
                 assert await door.admit(private(user=user)) == Verdict("member")
             assert (await door.admit(private(user="5"))).role is None
@@ -461,7 +449,7 @@ def test_no_sequence_of_strangers_messages_ever_yields_a_role(knocks, owners):
                 assert knock.private or verdict.reply is None
                 told = verdict.reply.split("pair ")[-1][:9] if verdict.reply else told
                 clock.advance(seconds)
-            listing = door.listed()
+            listing = await door.listed()
         assert (listing.owners, listing.members, listing.chats) == ((), (), ())
         assert len(listing.pending) <= 20
 

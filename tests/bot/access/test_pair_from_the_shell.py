@@ -25,7 +25,7 @@ def home(tmp_path, monkeypatch):
             monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(f"{PREFIX}HOME", str(tmp_path / "home"))
-    monkeypatch.setattr("bot.access.book._PATIENCE", 0.0)
+    monkeypatch.setattr("bot.access.file_book._PATIENCE", 0.0)
     return tmp_path / "home"
 
 
@@ -84,7 +84,7 @@ async def test_a_bot_that_cannot_be_asked_is_told_apart_from_none(home, capsys):
         code = await code_of(door)
         assert await shell(code) == 1
         assert "in use by another tapebot" in capsys.readouterr().err
-        assert door.listed().members == ()
+        assert (await door.listed()).members == ()
 
 
 async def test_a_damaged_file_is_told_with_what_to_do(home, capsys):

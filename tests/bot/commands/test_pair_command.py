@@ -61,7 +61,7 @@ async def test_a_code_that_nobody_has_lets_nobody_in(tmp_path):
     async with hosted(tmp_path) as (host, door):
         assert "Nobody waits with this code" in await host.channel.ask("/pair ABCD-2345")
         assert "`/pair remove ID`" in await host.channel.ask("/pair nothing")
-        assert door.listed().members == ()
+        assert (await door.listed()).members == ()
 
 
 async def test_the_list_names_everybody_and_who_waits(tmp_path):
@@ -93,7 +93,7 @@ async def test_here_lets_everybody_in_a_group_use_the_bot(tmp_path):
         inside = replace(knock(), private=False, address=Address("fake", "-100"), places=("-100",))
         assert await door.admit(inside) == Verdict("member")
         assert "takes" not in await host.channel.ask("/pair here", chat="9")
-        assert len(door.listed().chats) == 1
+        assert len((await door.listed()).chats) == 1
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ async def test_a_member_may_not_pair(tmp_path):
         )
         await host.bus.channel("fake").publish(member)
         assert "Only an owner" in await host.channel.answer_to(member)
-        assert door.listed().members == ()
+        assert (await door.listed()).members == ()
 
 
 async def test_start_welcomes_and_is_in_no_list(tmp_path):

@@ -7,19 +7,48 @@ import logging
 import os
 import stat
 
+import anyio
+import psycopg
 import pytest
+from databases import drop, fresh_database
 
+from bot.database.connections import Database
 from bot.media.blobs import BlobStore
+from bot.media.postgres_blobs import PostgresBlobs
 
 
 def files(folder) -> list[str]:
     return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
 
 
-async def test_what_was_put_is_got_again_also_after_a_restart(tmp_path):
-    name = await BlobStore(tmp_path / "blobs").put(b"a picture")
+@pytest.fixture
+def url():
+    url = fresh_database()
+    yield url
+    drop(url)
+
+
+@pytest.fixture
+async def database(url):
+    database = Database(url, connections=4)
+    await database.open()
+    yield database
+    await database.close()
+
+
+@pytest.fixture(params=["folder", "postgres"])
+def opened(request, tmp_path):
+    """Opens the same store again and again, as runs one after the other do."""
+    if request.param == "folder":
+        return lambda: BlobStore(tmp_path / "blobs")
+    database = request.getfixturevalue("database")
+    return lambda: PostgresBlobs(database)
+
+
+async def test_what_was_put_is_got_again_also_after_a_restart(opened):
+    name = await opened().put(b"a picture")
     assert name == hashlib.sha256(b"a picture").hexdigest()
-    assert await BlobStore(tmp_path / "blobs").get(name) == b"a picture"
+    assert await opened().get(name) == b"a picture"
 
 
 async def test_the_same_bytes_are_kept_once(tmp_path):
@@ -53,8 +82,8 @@ async def test_a_damaged_file_is_reported_as_missing_and_mended_when_it_is_sent_
 
 
 @pytest.mark.parametrize("name", ["../tapes/x", "", "A" * 64, "a" * 63, "/etc/passwd", "a" * 64])
-async def test_a_name_that_is_none_or_unknown_gives_nothing(tmp_path, name):
-    assert await BlobStore(tmp_path).get(name) is None
+async def test_a_name_that_is_none_or_unknown_gives_nothing(opened, name):
+    assert await opened().get(name) is None
 
 
 async def test_no_path_can_be_made_of_a_name_that_is_no_hash(tmp_path):
@@ -104,16 +133,16 @@ async def test_what_was_removed_is_gone_with_its_name_and_its_bytes(tmp_path):
     assert await store.get(other) == b"another"
 
 
-async def test_removing_twice_or_what_never_was_does_nothing(tmp_path):
-    store = BlobStore(tmp_path)
+async def test_removing_twice_or_what_never_was_does_nothing(opened):
+    store = opened()
     name = await store.put(b"once")
     assert [await store.remove(name), await store.remove(name)] == [True, False]
     for none in ("../tapes/x", "", "incoming", "A" * 64, "b" * 64):
         assert not await store.remove(none)
 
 
-async def test_what_was_removed_may_be_sent_again(tmp_path):
-    store = BlobStore(tmp_path)
+async def test_what_was_removed_may_be_sent_again(opened):
+    store = opened()
     await store.remove(await store.put(b"again"))
     assert await store.get(await store.put(b"again")) == b"again"
 
@@ -135,3 +164,70 @@ async def test_what_is_put_while_it_is_removed_is_there_or_was_removed_after_it(
     assert await store.put(b"both at once") == name
     assert removed
     assert await store.get(name) == b"both at once"
+
+
+async def test_bytes_of_every_kind_and_size_come_back_as_they_were(opened):
+    for data in (b"", bytes(range(256)), b"\\x00", os.urandom(3_000_000)):
+        assert await opened().get(await opened().put(data)) == data
+
+
+async def test_in_a_database_the_same_bytes_are_kept_once_whoever_puts_them(database, url):
+    async with anyio.create_task_group() as tasks:
+        for _ in range(8):
+            tasks.start_soon(PostgresBlobs(database).put, b"twice")
+    assert sql(url, "select data from tapebot.blob") == [(b"twice",)]
+
+
+async def test_what_is_damaged_in_a_database_is_missing_and_mended_when_it_is_sent_again(
+    database, url, caplog
+):
+    store = PostgresBlobs(database)
+    name = await store.put(b"whole")
+    sql(url, "update tapebot.blob set data = 'wh'")
+    assert await store.get(name) is None
+    assert "damaged" in caplog.text
+    await store.put(b"whole")
+    assert await store.get(name) == b"whole"
+
+
+async def test_what_is_put_while_another_removes_it_is_there_afterwards(database, url):
+    store = PostgresBlobs(database)
+    name = await store.put(b"both at once")
+    async with await psycopg.AsyncConnection.connect(url) as other:
+        await other.execute("delete from tapebot.blob")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(store.put, b"both at once")
+            await until_waiting(url)
+            await other.commit()
+    assert await store.get(name) == b"both at once"
+
+
+async def test_a_database_that_refuses_is_an_error_for_people_and_nothing_is_read(
+    database, url, caplog
+):
+    store = PostgresBlobs(database)
+    name = await store.put(b"kept")
+    sql(url, "alter table tapebot.blob rename to away")
+    for act in (store.put(b"x"), store.remove(name)):
+        with pytest.raises(OSError, match="refused") as refused:
+            await act
+        assert "127.0.0.1" in (refused.value.strerror or "")
+    assert await store.get(name) is None
+    assert "cannot be read" in caplog.text
+
+
+async def test_nobody_knows_how_much_room_a_server_has(database):
+    assert await PostgresBlobs(database).free() is None
+
+
+def sql(url: str, statement: str) -> list:
+    with psycopg.connect(url, autocommit=True) as connection:
+        cursor = connection.execute(statement)
+        return cursor.fetchall() if cursor.description is not None else []
+
+
+async def until_waiting(url: str) -> None:
+    """Wait until somebody waits for a lock."""
+    with anyio.fail_after(10):
+        while not sql(url, "select from pg_locks where not granted"):
+            await anyio.sleep(0.01)

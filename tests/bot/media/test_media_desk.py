@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import anyio
 import pytest
+from databases import drop, fresh_database
 from media_pdfs import pdf
 
 from bot.bus import Attachment, BusError, File, FileUnavailable
+from bot.database.connections import Database
 from bot.errors import TransientModelError
 from bot.media import reading
 from bot.media.blobs import BlobStore
 from bot.media.desk import NO_SPACE, MediaDesk
+from bot.media.postgres_blobs import PostgresBlobs
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
 JPEG = b"\xff\xd8\xff\xe0" + bytes(40)
@@ -233,3 +236,31 @@ async def test_a_file_that_is_lost_before_it_is_read_says_so(blobs):
     blobs.get = lose
     for file in (sent("document", b"text", "a.txt"), sent("voice", OGG)):
         assert "cannot be read again" in ((await one.take(file)).note or "")
+
+
+async def test_what_one_process_takes_in_another_reads():
+    url = fresh_database()
+    one, other = Database(url), Database(url)
+    try:
+        for database in (one, other):
+            await database.open()
+        taken = await desk(PostgresBlobs(one)).take(sent("document", b"Dear Ada", "letter.txt"))
+        assert taken.text == "Dear Ada"
+        assert await PostgresBlobs(other).get(taken.blob or "") == b"Dear Ada"
+    finally:
+        for database in (one, other):
+            await database.close()
+        drop(url)
+
+
+async def test_a_database_that_refuses_is_an_error_so_that_the_message_comes_again():
+    url = fresh_database()
+    database = Database(url)
+    try:
+        await database.open()
+        await database.fetch("alter table tapebot.blob rename to away")
+        with pytest.raises(BusError, match=r"cannot be kept: the database at .* refused"):
+            await desk(PostgresBlobs(database)).take(sent("image", PNG))
+    finally:
+        await database.close()
+        drop(url)

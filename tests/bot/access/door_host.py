@@ -1,0 +1,58 @@
+"""A door in a process of its own, which lets people in: ``PLACE FIRST``."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+
+from bot.access.book import Book
+from bot.access.door import open_door
+from bot.access.postgres_book import PostgresBook
+from bot.bus import Address, Knock, Sender
+from bot.database.connections import Database
+
+
+@asynccontextmanager
+async def at(place: Path | str, **how) -> AsyncIterator[Path | Book]:
+    """Yield what a door is opened on: a home folder, or the book of a database's address."""
+    if isinstance(place, Path):
+        yield place
+        return
+    database = Database(place, connections=4, **how)
+    await database.open()
+    try:
+        yield PostgresBook(database)
+    finally:
+        await database.close()
+
+
+def door_host(place: Path | str, first: int) -> subprocess.Popen[str]:
+    """Start one that lets in whoever has this number and more, and prints who is in."""
+    return subprocess.Popen(
+        [sys.executable, __file__, str(place), str(first)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+async def main(place: Path | str, first: int) -> None:
+    async with at(place) as opened, open_door(opened, owners=("telegram:1",)) as door:
+        for number in range(first, 1 << 30):
+            user = str(number)
+            knock = Knock(Address("telegram", user), Sender(user, "Eve"), True, (user,), "hello")
+            reply = (await door.admit(knock)).reply
+            assert reply is not None
+            await door.approve(reply.split("/pair ")[1].split()[0])
+            sys.stdout.write(user + "\n")
+            sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    where = sys.argv[1]
+    anyio.run(main, where if "://" in where else Path(where), int(sys.argv[2]))

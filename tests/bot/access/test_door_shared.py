@@ -1,0 +1,207 @@
+"""One roster for many processes: a change counts for all at once, and none is lost."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from contextlib import asynccontextmanager
+
+import anyio
+import anyio.to_thread
+import psycopg
+import pytest
+from databases import drop, fresh_database
+from door_host import at, door_host
+
+from bot.access.book import encode
+from bot.access.codes import CLAIM, is_code
+from bot.access.door import open_door
+from bot.access.roster import Roster
+from bot.access.wording import OWNED
+from bot.bus import Address, BusError, Knock, Sender, Verdict
+from bot.errors import SettingsError
+from bot.testing.manual_clock import ManualClock
+from bot.testing.postgres import PostgresServer
+
+
+@pytest.fixture
+def url():
+    url = fresh_database()
+    yield url
+    drop(url)
+
+
+def private(user: str, text: str | None = "hello") -> Knock:
+    return Knock(Address("telegram", user), Sender(user, "Eve"), True, (user,), text)
+
+
+@asynccontextmanager
+async def opened(url: str, *, owners=("telegram:1",), **how):
+    with anyio.fail_after(60):
+        async with (
+            at(url, **how) as book,
+            open_door(book, owners=owners, clock=ManualClock()) as door,
+        ):
+            yield door
+
+
+@asynccontextmanager
+async def two(url: str, **how):
+    async with opened(url, **how) as one, opened(url, **how) as other:
+        yield one, other
+
+
+async def code_for(door, user: str) -> str:
+    found = re.search(r"pair (\S+)", (await door.admit(private(user))).reply or "")
+    assert found is not None
+    return found[1]
+
+
+async def test_whom_one_process_lets_in_is_in_everywhere_at_once_and_out_at_once(url):
+    async with two(url) as (one, other):
+        assert await other.approve(await code_for(one, "9")) is not None
+        assert await one.admit(private("9")) == await other.admit(private("9")) == Verdict("member")
+        assert [person.place for person in (await one.listed()).members] == ["telegram:9"]
+        assert await one.remove("telegram:9") == "removed"
+        assert (await other.admit(private("9"))).role is None
+
+
+async def test_two_doors_that_let_people_in_at_once_lose_nobody(url):
+    users = [str(number) for number in range(100, 120)]
+    async with two(url) as doors, anyio.create_task_group() as tasks:
+        for door in doors:
+            for user in users[doors.index(door) :: 2]:
+
+                async def let_in(door=door, user=user) -> None:
+                    assert await door.approve(await code_for(door, user)) is not None
+
+                tasks.start_soon(let_in)
+    async with opened(url) as door:
+        assert sorted(one.place for one in (await door.listed()).members) == [
+            f"telegram:{user}" for user in users
+        ]
+
+
+async def test_a_code_that_is_approved_in_two_processes_lets_in_once(url):
+    async with two(url) as (one, other):
+        code, paired = await code_for(one, "9"), []
+
+        async def approve(door) -> None:
+            paired.append(await door.approve(code))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(approve, one)
+            tasks.start_soon(approve, other)
+        assert [one.place for one in paired] == ["telegram:9"] * 2
+        assert len((await one.listed()).members) == 1
+
+
+async def test_the_claim_code_is_one_for_all_processes_and_outlives_them(url):
+    async with two(url, owners=()) as (one, other):
+        code = one.claim_code
+        assert code == other.claim_code
+        assert is_code(code or "", CLAIM)
+    async with two(url, owners=()) as (one, other):
+        assert one.claim_code == code
+        assert await other.admit(private("9", f"/claim {code}")) == Verdict(None, OWNED)
+        assert await one.admit(private("9")) == Verdict("owner")
+        assert one.claim_code is None
+        assert (await one.admit(private("8", f"/claim {code}"))).reply != OWNED
+
+
+async def test_of_two_who_claim_in_two_processes_at_once_one_wins(url):
+    won = []
+    async with two(url, owners=()) as doors:
+        code = doors[0].claim_code
+
+        async def claim(door, user: str) -> None:
+            if (await door.admit(private(user, code))).reply == OWNED:
+                won.append(f"telegram:{user}")
+
+        async with anyio.create_task_group() as tasks:
+            for number in range(10):
+                tasks.start_soon(claim, doors[number % 2], str(100 + number))
+        assert [one.place for one in (await doors[0].listed()).owners] == won
+    assert len(won) == 1
+
+
+@pytest.mark.slow
+async def test_two_processes_that_let_people_in_lose_nobody_though_both_are_killed(url):
+    def both() -> list[str]:
+        with door_host(url, 1_000) as one, door_host(url, 2_000) as other:
+            inside = [child.stdout.readline().strip() for _ in range(15) for child in (one, other)]
+            for child in (one, other):
+                os.kill(child.pid, signal.SIGKILL)
+                inside += child.stdout.read().split()
+            return inside
+
+    inside = await anyio.to_thread.run_sync(both)
+    async with opened(url) as door:
+        for user in inside:
+            assert await door.admit(private(user)) == Verdict("member")
+        assert (await door.admit(private("5"))).role is None
+    assert {user[0] for user in inside} == {"1", "2"}
+
+
+async def test_a_damaged_roster_lets_nobody_in_and_is_not_written_over(url):
+    def write(content: bytes) -> None:
+        with psycopg.connect(url, autocommit=True) as connection:
+            sql = "update tapebot.roster set content = %s, version = version || '.'"
+            connection.execute(sql, [content])
+
+    async with opened(url) as door:
+        await anyio.to_thread.run_sync(write, b'{"version": 1, "people": [')
+        with pytest.raises(BusError, match="nobody is let in"):
+            await door.admit(private("1"))
+        with pytest.raises(SettingsError, match="is damaged or gone"):
+            async with opened(url):
+                pass
+        await anyio.to_thread.run_sync(write, encode(Roster()))
+        assert await door.admit(private("1")) == Verdict("owner")
+
+
+@pytest.mark.slow
+async def test_while_the_database_is_away_nobody_is_let_in_and_afterwards_all_are_known():
+    server = PostgresServer()
+    server.start()
+    try:
+        url = server.create()
+        await anyio.to_thread.run_sync(_migrated, url)
+        async with opened(url, patience=0.5) as door:
+            code = await code_for(door, "9")
+            await door.approve(code)
+            await anyio.to_thread.run_sync(server.stop, "immediate")
+            refused = []
+
+            async def refuse(act) -> None:
+                with pytest.raises(
+                    BusError, match=r"cannot be looked up.*cannot be reached"
+                ) as told:
+                    await act
+                refused.append(told)
+
+            async with anyio.create_task_group() as tasks:
+                for user in ("1", "9", "5"):
+                    tasks.start_soon(refuse, door.admit(private(user)))
+                tasks.start_soon(refuse, door.approve(code))
+            assert len(refused) == 4
+            await anyio.to_thread.run_sync(server.start)
+            assert await door.admit(private("9")) == Verdict("member")
+    finally:
+        await anyio.to_thread.run_sync(server.close)
+
+
+def _migrated(url: str) -> None:
+    from bot.database.connections import Database
+    from bot.database.schema import migrate
+
+    async def run() -> None:
+        database = Database(url)
+        await database.open()
+        try:
+            await migrate(database)
+        finally:
+            await database.close()
+
+    anyio.run(run)
