@@ -99,7 +99,7 @@ class Actions(Stage):
 
     def raw(self, event: str, data: Any) -> None:
         """Send any event, malformed or unknown ones too, to all sessions."""
-        self.hub.gateway.dispatch(event, data)
+        self.hub.gateway.dispatch(event, data, everywhere=True)
 
     def slash(
         self, channel: int, user: int, name: str, options: Mapping[str, Any] | None = None

@@ -23,8 +23,8 @@ _ACTIONS = frozenset(
     "type raw slash autocomplete press shown until_messages until_connected".split()
 )
 _FAULTS = frozenset(
-    "drop reconnect invalidate mute_heartbeats refuse_gateway down flood limit_all real_limits "
-    "sessions limit_once fail lose hang_up slow heal".split()
+    "drop drop_shard reconnect invalidate mute_heartbeats refuse_gateway down flood limit_all "
+    "real_limits sessions pace_sessions limit_once fail lose hang_up slow heal".split()
 )
 
 

@@ -19,6 +19,7 @@ from aiohttp import WSCloseCode, WSMsgType, web
 
 from bot.testing.discord_links import Link
 from bot.testing.discord_shapes import application_flags, guild_json, member_json, user_json
+from bot.testing.discord_shards import WHOLE, Beginnings, Shard, belongs, concerns, shard_of
 from bot.testing.discord_world import Guild, World
 
 GUILDS, GUILD_MEMBERS, GUILD_PRESENCES = 1 << 0, 1 << 1, 1 << 8
@@ -32,7 +33,7 @@ PRIVILEGED = GUILD_MEMBERS | GUILD_PRESENCES | MESSAGE_CONTENT
 _DISPATCH, _HEARTBEAT, _IDENTIFY, _PRESENCE, _VOICE = 0, 1, 2, 3, 4
 _RESUME, _RECONNECT, _MEMBERS, _INVALID, _HELLO, _ACK = 6, 7, 8, 9, 10, 11
 _UNKNOWN_OP, _DECODE, _NOT_AUTHENTICATED, _WRONG_TOKEN = 4001, 4002, 4003, 4004
-_ALREADY_AUTHENTICATED, _INVALID_SEQ, _DISALLOWED_INTENTS = 4005, 4007, 4014
+_ALREADY_AUTHENTICATED, _INVALID_SEQ, _WRONG_SHARD, _DISALLOWED_INTENTS = 4005, 4007, 4010, 4014
 
 
 @dataclass(slots=True)
@@ -42,6 +43,7 @@ class Session:
     Attributes:
         id: Its id.
         intents: The events it asked for.
+        shard: Whose events it gets.
         seq: The number of its last event.
         log: Its events, to be replayed.
         link: Its connection; None while it has none.
@@ -49,6 +51,7 @@ class Session:
 
     id: str
     intents: int
+    shard: Shard = WHOLE
     seq: int = 0
     log: list[dict[str, Any]] = field(default_factory=list)
     link: Link | None = None
@@ -94,6 +97,7 @@ class Gateway:
         address: Where clients connect, known once the server listens.
         heartbeat: Milliseconds between heartbeats.
         faults: What goes wrong.
+        beginnings: How fast sessions may begin.
         sessions: By id.
     """
 
@@ -102,6 +106,7 @@ class Gateway:
     address: str = ""
     heartbeat: int = 41_250
     faults: GatewayFaults = field(default_factory=GatewayFaults)
+    beginnings: Beginnings = field(default_factory=Beginnings)
     sessions: dict[str, Session] = field(default_factory=dict)
     _links: set[Link] = field(default_factory=set)
 
@@ -111,9 +116,16 @@ class Gateway:
         return sum(session.link is not None for session in self.sessions.values())
 
     def dispatch(
-        self, event: str, data: Any, *, intent: int = 0, bare: Any = None, content: bool = True
+        self,
+        event: str,
+        data: Any,
+        *,
+        intent: int = 0,
+        bare: Any = None,
+        content: bool = True,
+        everywhere: bool = False,
     ) -> None:
-        """Send an event to every session that asked for it.
+        """Send an event to every session of its guild's shard that asked for it.
 
         Args:
             event: Its name.
@@ -121,17 +133,20 @@ class Gateway:
             intent: What a session must have asked for; 0 for events that all get.
             bare: The content for sessions without the intent to read messages.
             content: Whether the content needs no such intent.
+            everywhere: Send it to all shards.
         """
         for session in self.sessions.values():
             if intent and not session.intents & intent:
+                continue
+            if not everywhere and not concerns(data, session.shard):
                 continue
             whole = content or bare is None or session.intents & MESSAGE_CONTENT
             session.push(event, data if whole else bare)
 
     def tell_joined(self, guild: Guild) -> None:
-        """Tell every session that the bot has joined a guild."""
+        """Tell the sessions of its shard that the bot has joined a guild."""
         for session in self.sessions.values():
-            if session.intents & GUILDS:
+            if session.intents & GUILDS and belongs(guild.id, session.shard):
                 self._tell_guild(session, guild, joined=True)
 
     def drop(self, code: int | None = None) -> None:
@@ -213,15 +228,25 @@ class Gateway:
         if intents & PRIVILEGED & ~self.world.portal_intents:
             link.close(_DISALLOWED_INTENTS)
             return
-        session = Session(secrets.token_hex(16), intents, link=link)
+        shard = shard_of(data)
+        if shard is None:
+            link.close(_WRONG_SHARD)
+            return
+        if self.beginnings.too_soon(shard):
+            self._note("too soon", shard)
+            link.send({"op": _INVALID, "d": False})
+            return
+        session = Session(secrets.token_hex(16), intents, shard, link=link)
         self.sessions[session.id] = session
-        guilds = [guild for guild in self.world.guilds.values() if self.world.joined(guild)]
+        guilds = [each for each in self.world.guilds.values() if self.world.joined(each)]
+        guilds = [each for each in guilds if belongs(each.id, shard)]
         flags = application_flags(self.world.portal_intents)
         ready = {
             "v": 10,
             "user": user_json(self.world.bot) | {"verified": True, "mfa_enabled": False},
             "guilds": [{"id": str(guild.id), "unavailable": True} for guild in guilds],
             "session_id": session.id,
+            "shard": list(shard),
             "resume_gateway_url": self.address + "/resume",
             "application": {"id": str(self.world.bot.id), "flags": flags},
         }

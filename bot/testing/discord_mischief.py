@@ -30,6 +30,12 @@ class Mischief:
         """Close every gateway connection with a code; None breaks it without a word."""
         self._hub.gateway.drop(code)
 
+    def drop_shard(self, number: int) -> None:
+        """Break a shard's connections without a word."""
+        for session in self._hub.gateway.sessions.values():
+            if session.shard[0] == number and session.link is not None:
+                session.link.close(None)
+
     def reconnect(self) -> None:
         """Ask every client to reconnect (op 7)."""
         self._hub.gateway.ask_to_reconnect()
@@ -50,6 +56,11 @@ class Mischief:
     def sessions(self, left: int, reset_after: float = 0.0) -> None:
         """Tell how many sessions may still be begun today, and in how many seconds there are more."""
         self._hub.sessions_left, self._hub.sessions_after = left, int(reset_after * 1000)
+
+    def pace_sessions(self, apart: float = 5.0, concurrency: int = 1) -> None:
+        """Refuse sessions that begin within so many seconds of another of their bucket."""
+        rule = self._hub.gateway.beginnings
+        rule.apart, rule.concurrency = apart, concurrency
 
     def down(self, seconds: float) -> None:
         """Be away: connections break, new ones and all calls are broken for some seconds."""
@@ -117,6 +128,7 @@ class Mischief:
         self.mute_heartbeats(muted=False)
         self.refuse_gateway()
         self.sessions(999)
+        self.pace_sessions(0.0)
 
     @property
     def planned(self) -> list[Fault]:

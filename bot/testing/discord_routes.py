@@ -113,8 +113,11 @@ class Routes:
 
     async def _gateway(self, _call: Arrival) -> Any:
         left, wait = self.hub.sessions_left, self.hub.sessions_after
-        start = {"total": 1000, "remaining": left, "reset_after": wait, "max_concurrency": 1}
-        return {"url": self.hub.gateway.address, "shards": 1, "session_start_limit": start}
+        rule = self.hub.gateway.beginnings
+        start = {"total": 1000, "remaining": left, "reset_after": wait}
+        start["max_concurrency"] = rule.concurrency
+        address, shards = self.hub.gateway.address, rule.recommended
+        return {"url": address, "shards": shards, "session_start_limit": start}
 
     async def _me(self, _call: Arrival) -> Any:
         return user_json(self.world.bot) | {"verified": True, "mfa_enabled": False, "locale": None}

@@ -8,6 +8,7 @@ from bot.testing import discord_gateway as intents
 from bot.testing.discord_books import Books
 from bot.testing.discord_hub import Hub
 from bot.testing.discord_shapes import member_json
+from bot.testing.discord_shards import Shard, belongs
 from bot.testing.discord_world import (
     READ_MESSAGE_HISTORY,
     SEND_MESSAGES,
@@ -51,10 +52,26 @@ class Stage:
         self.world.users[user.id] = user
         return user.id
 
-    def guild(self, name: str, members: Iterable[int] = (), *, joined: bool = True) -> int:
-        """Add a guild of users, with the bot unless told otherwise; returns the id."""
+    def guild(
+        self,
+        name: str,
+        members: Iterable[int] = (),
+        *,
+        joined: bool = True,
+        shard: Shard | None = None,
+    ) -> int:
+        """Add a guild of users, with the bot unless told otherwise; returns the id.
+
+        Args:
+            name: Its name.
+            members: The users.
+            joined: Whether the bot is a member.
+            shard: The shard whose it is; None leaves that to its id.
+        """
         people = list(members)
         number = self.world.ids.next()
+        while shard is not None and not belongs(number, shard):
+            number = self.world.ids.next()
         self.world.guilds[number] = Guild(number, name, (people or [self.bot_id])[0], people)
         if joined:
             self.join(number)

@@ -12,20 +12,25 @@ import yarl
 from discord.gateway import DiscordWebSocket
 from discord.http import Route
 
-from bot.bus import ChannelPort, ChannelRefused
+from bot.bus import BusError, ChannelPort, ChannelRefused
 from channels.base import Platform
 from channels.delivery.courier import Courier
+from channels.discord.client import SessionOver
 from channels.discord.deferred import Deferred
 from channels.discord.gate import Gate
 from channels.discord.intake import Intake
 from channels.discord.interactions import Interactions
 from channels.discord.life import Announced, ContentNotAllowed, Life
-from channels.discord.marks import Marks
+from channels.discord.mark_files import MarkFiles
+from channels.discord.marks import Marks, MarkStore
 from channels.discord.missed import Missed
 from channels.discord.patience import FIRST_PAUSE
 from channels.discord.pauses import Pauses
 from channels.discord.screen import DiscordScreen
+from channels.discord.shards import Shard
+from channels.discord.turns import APART, OURS, Reserve, Turn
 from channels.discord.uplink import Uplink
+from channels.discord.written import Written
 from channels.lanes import Lanes
 
 logger = logging.getLogger(__name__)
@@ -39,7 +44,10 @@ _NO_CONTENT = (
     "Bot > Privileged Gateway Intents of your application, then start again: "
     "https://discord.com/developers/applications"
 )
-_TOO_LARGE = "Discord wants this bot to be sharded, since it is on too many servers; tapebot is not"
+_WRONG_SHARD = (
+    "Discord does not take the bot divided as it is: it is on too many servers for so few shards. "
+    "Raise TAPEBOT_DISCORD_SHARDS, for all gateways the same, and start them again"
+)
 
 
 class DiscordChannel:
@@ -55,6 +63,13 @@ class DiscordChannel:
         platform: What the program gives.
         api_base: Another base of REST calls, for the whole process; None leaves Discord's.
         gateway_url: Another gateway, for the whole process; None leaves Discord's.
+        shard: Which of the bot's shards it is. The first has direct conversations, too; whatever is
+            to be shown, each shows in all chats.
+        shards: How many shards the bot is divided into.
+        marks: Where it keeps how far it read; None keeps that in the platform's folder, where
+            another machine that takes the shard over does not find it.
+        reserve: Reserves a turn to begin a session among all that use the token; None among the
+            shards of this process.
     """
 
     def __init__(
@@ -65,10 +80,17 @@ class DiscordChannel:
         *,
         api_base: str | None = None,
         gateway_url: str | None = None,
+        shard: int = 0,
+        shards: int = 1,
+        marks: MarkStore | None = None,
+        reserve: Reserve | None = None,
     ) -> None:
         self._name = name
         self._token = token.strip()
         self._platform = platform
+        self._shard = Shard(shard, shards)
+        self._store = marks or MarkFiles(platform.folder, self._shard)
+        self._reserve = reserve or OURS.reserve
         if api_base is not None:
             Route.BASE = api_base
         if gateway_url is not None:
@@ -87,10 +109,10 @@ class DiscordChannel:
         """
         if not self._token.isascii() or not self._token.isprintable() or " " in self._token:
             raise ChannelRefused(_LOGIN_REFUSED)
-        uplink = Uplink()
+        uplink = Uplink(Written(self._token, shared=not self._shard.alone))
         deferred = Deferred(uplink)
-        marks = Marks(self._platform.folder / "marks.json")
-        marks.load()
+        marks = Marks(self._store, self._shard)
+        await marks.load()
         gate = Gate(self._platform.access, self._platform.media, port)
         refusal: ChannelRefused | None = None
         async with anyio.create_task_group() as tasks:
@@ -123,6 +145,7 @@ class DiscordChannel:
             deferred=deferred,
         )
         pauses, announced = Pauses(FIRST_PAUSE), Announced()
+        turn = Turn(self._shard, self._reserve)
         while True:
             life = Life(
                 self._platform,
@@ -132,14 +155,21 @@ class DiscordChannel:
                 interactions=interactions,
                 uplink=uplink,
                 announced=announced,
+                shard=self._shard,
+                turn=turn,
             )
             ended = await life.run(self._token)
             _refuse_if_hopeless(ended)
             lasted = None if life.began is None else anyio.current_time() - life.began
             wait = pauses.after(lasted) * random.uniform(0.8, 1.2)  # noqa: S311 - not a secret
-            if life.began is None and not announced.away:
+            if life.began is None and isinstance(ended, SessionOver):
+                # Another session began a moment ago: https://discord.com/developers/docs/events/gateway#rate-limiting
+                wait = max(wait, APART * random.uniform(1.0, 1.5))  # noqa: S311 - not a secret
+            elif life.began is None and not announced.away:
                 announced.away = True
-                self._platform.announce("Discord: no connection, I try again until there is one")
+                self._platform.announce(
+                    f"Discord{self._shard.label}: no connection, I try again until there is one"
+                )
             _log_end(ended, wait)
             await anyio.sleep(wait)
 
@@ -163,11 +193,11 @@ def _refuse_if_hopeless(ended: Exception | None) -> None:
         case 4014:
             raise ChannelRefused(_NO_CONTENT) from ended
         case 4010 | 4011:
-            raise ChannelRefused(_TOO_LARGE) from ended
+            raise ChannelRefused(_WRONG_SHARD) from ended
 
 
 def _log_end(ended: Exception | None, wait: float) -> None:
-    expected = (discord.DiscordException, aiohttp.ClientError, OSError, TimeoutError)
+    expected = (discord.DiscordException, aiohttp.ClientError, OSError, TimeoutError, BusError)
     if ended is None or isinstance(ended, expected):
         reason = "the gateway closed it" if ended is None else f"{type(ended).__name__}: {ended}"
         logger.warning("the connection to Discord is lost (%s); next try in %.1f s", reason, wait)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Protocol
 
 import discord
 from discord.gateway import ReconnectWebSocket
+
+from channels.discord.shards import Shard
 
 logger = logging.getLogger(__name__)
 
@@ -76,11 +78,16 @@ class Events(Protocol):
 class Client(discord.Client):
     """One life of the connection.
 
+    Args:
+        events: Is told what happens.
+        shard: Whose events come.
+        turn: Waits until a session may be begun.
+
     Attributes:
         events: Is told what happens; None while nobody listens any more.
     """
 
-    def __init__(self, events: Events) -> None:
+    def __init__(self, events: Events, shard: Shard, turn: Callable[[], Awaitable[None]]) -> None:
         intents = discord.Intents.none()
         intents.guilds = True
         intents.messages = True
@@ -89,12 +96,15 @@ class Client(discord.Client):
         discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False
         super().__init__(
             intents=intents,
+            shard_id=None if shard.alone else shard.number,
+            shard_count=None if shard.alone else shard.count,
             max_ratelimit_timeout=_LONGEST_LIMIT,
             heartbeat_timeout=SILENCE_SECONDS,
             guild_ready_timeout=_GUILD_SECONDS,
             chunk_guilds_at_startup=False,
         )
         self.events: Events | None = events
+        self._turn = turn
         parsers = self._connection.parsers
         for event in parsers.keys() - _VITAL:
             parsers[event] = partial(_contained, event, parsers[event])
@@ -113,6 +123,15 @@ class Client(discord.Client):
             raise SessionOver("Discord does not know the session any more") from lost
         if self.events is not None and not self.is_closed():
             super().dispatch(event, *args, **kwargs)
+
+    async def before_identify_hook(
+        self,
+        shard_id: int | None,  # noqa: ARG002 - it is ours
+        *,
+        initial: bool = False,  # noqa: ARG002 - each life begins one session
+    ) -> None:
+        """Wait until the session may be begun."""
+        await self._turn()
 
     async def on_connect(self) -> None:
         """Hand on."""

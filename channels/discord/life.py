@@ -19,6 +19,8 @@ from channels.discord.interactions import Interactions
 from channels.discord.menu import register
 from channels.discord.missed import Missed
 from channels.discord.patience import FIRST_PAUSE, patiently
+from channels.discord.shards import Shard
+from channels.discord.turns import Turn
 from channels.discord.uplink import Uplink
 from channels.discord.words import printable
 from channels.lanes import Lanes
@@ -67,6 +69,8 @@ class Life:
         interactions: Takes commands and buttons.
         uplink: Told when there is a connection.
         announced: What was announced in earlier lives.
+        shard: Whose events it gets.
+        turn: Says when it may begin a session.
 
     Attributes:
         began: When its session began, by the event loop's clock; None while there was none.
@@ -82,6 +86,8 @@ class Life:
         interactions: Interactions,
         uplink: Uplink,
         announced: Announced,
+        shard: Shard,
+        turn: Turn,
     ) -> None:
         self._platform = platform
         self._lanes = lanes
@@ -90,8 +96,10 @@ class Life:
         self._interactions = interactions
         self._uplink = uplink
         self._announced = announced
+        self._shard = shard
+        self._turn = turn
         self.began: float | None = None
-        self._client = Client(self)
+        self._client = Client(self, shard, turn.here)
         self._breaks: deque[float] = deque(maxlen=_STORM)
 
     async def run(self, token: str) -> Exception | None:
@@ -130,12 +138,14 @@ class Life:
             self._lanes.put(str(channel_id), partial(self._missed.read, channel_id))
         if self._announced.away:
             self._announced.away = False
-            self._platform.announce("Discord: the connection is there again")
+            label = self._shard.label
+            self._platform.announce(f"Discord{label}: the connection is there again")
         if self._announced.bot or client.user is None:
             return
         self._announced.bot = True
-        self._platform.announce(f"Discord: @{printable(client.user.name)} is here")
-        if not client.guilds and client.application_id is not None:
+        me = printable(client.user.name)
+        self._platform.announce(f"Discord{self._shard.label}: @{me} is here")
+        if self._shard.alone and not client.guilds and client.application_id is not None:
             permissions = discord.Permissions(
                 view_channel=True,
                 send_messages=True,
@@ -216,8 +226,9 @@ class Life:
         if flags is not None and not _content_allowed(flags):
             raise ContentNotAllowed
         self._uplink.up(client)
-        tasks.start_soon(self._register)
-        await self._afford()
+        if self._shard.first:
+            tasks.start_soon(self._register)
+        await self._turn.near(self._uplink.bot_id, await self._afford())
         # A lost connection ends this life: discord.py's own waits grow to a quarter of an hour, and
         # it breaks down if the first connection of all fails. It still resumes what can be resumed.
         await client.connect(reconnect=False)
@@ -244,13 +255,19 @@ class Life:
             "not know it, reset the token: https://discord.com/developers/applications"
         )
 
-    async def _afford(self) -> None:
-        """Wait while hardly any sessions are left: Discord takes the token away beyond the last."""
+    async def _afford(self) -> int:
+        """Wait while hardly any sessions are left: Discord takes the token away beyond the last.
+
+        Returns:
+            How many sessions Discord lets begin at once.
+        """
         while True:
-            _, _, limit = await self._client.http.get_bot_gateway()
+            wanted, _, limit = await self._client.http.get_bot_gateway()
+            if wanted > self._shard.count:
+                logger.warning("Discord recommends TAPEBOT_DISCORD_SHARDS=%d for this bot", wanted)
             left, wait = limit["remaining"], max(limit["reset_after"] / 1000, FIRST_PAUSE)
             if left >= FEWEST_SESSIONS:
-                return
+                return limit["max_concurrency"]
             self._platform.announce(
                 f"Discord: only {left} of {limit['total']} connections a day are left; it "
                 f"connects again in {_duration(wait)}. Does another program use the bot's token?"

@@ -6,19 +6,46 @@ again is known to the bus by its id.
 
 from __future__ import annotations
 
-import json
 import logging
-import os
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Protocol
 
 import anyio
+
+from bot.bus import BusError
+from channels.discord.patience import FIRST_PAUSE, LONGEST_PAUSE
+from channels.discord.shards import WHOLE, Shard
 
 logger = logging.getLogger(__name__)
 
 _WRITE_SECONDS = 1.0
 _LAST_WORD_SECONDS = 5.0
 _MOST_CHANNELS = 5000
+
+Row = tuple[int, int, int | None]
+"""A channel, the last message there that was dealt with, and its server (None: a direct conversation)."""
+
+
+class MarkStore(Protocol):
+    """Where marks outlive the process; whoever takes a shard over reads there what the others wrote."""
+
+    async def read(self) -> Iterable[Row]:
+        """Return the marks of all shards, whatever their number was; of one channel the newest.
+
+        Raises:
+            BusError: They cannot be had now.
+        """
+        ...
+
+    async def write(self, moved: Sequence[Row], dropped: Sequence[int]) -> None:
+        """Keep marks that moved, and forget channels; a mark never goes back.
+
+        Raises:
+            BusError: They could not be kept now; they come again.
+            OSError: Likewise.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,30 +62,37 @@ class Mark:
 
 
 class Marks:
-    """The marks of all channels, in a file with mode 0600.
+    """The marks of one shard's channels.
 
     Args:
-        path: The file; its folder is made if it is not there.
+        store: Where they outlive the process.
+        shard: Whose they are.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, store: MarkStore, shard: Shard = WHOLE) -> None:
+        self._store = store
+        self._shard = shard
         self._marks: dict[int, Mark] = {}
+        self._moved: set[int] = set()
         self._changed = anyio.Event()
-        self._dirty = False
 
-    def load(self) -> None:
-        """Read the file; one that is damaged counts as none, and is reported."""
-        try:
-            self._marks = _decode(self._path.read_bytes())
-        except FileNotFoundError:
-            return
-        except (OSError, ValueError, TypeError, AttributeError) as error:
-            logger.warning(
-                "what was dealt with before cannot be read (%s): what was said on Discord while "
-                "the bot was away is not answered",
-                error,
-            )
+    async def load(self) -> None:
+        """Read them, waiting until they can be had: without them what was missed stays so."""
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                rows = await self._store.read()
+            except BusError as error:
+                logger.warning("what was dealt with before cannot be read yet: %s", error)
+                await anyio.sleep(pause)
+                pause = min(pause * 2, LONGEST_PAUSE)
+            else:
+                self._marks = {
+                    channel: Mark(message, guild)
+                    for channel, message, guild in rows
+                    if self._shard.has(guild)
+                }
+                return
 
     def get(self, channel_id: int) -> int | None:
         """Return the last message that was dealt with; None where the channel is not known."""
@@ -79,24 +113,24 @@ class Marks:
         if channel_id in self._marks:
             return
         if len(self._marks) >= _MOST_CHANNELS:
-            del self._marks[min(self._marks, key=lambda each: self._marks[each].message_id)]
+            self.drop(min(self._marks, key=lambda each: self._marks[each].message_id))
         self._marks[channel_id] = Mark(message_id, guild_id)
-        self._touch()
+        self._touch(channel_id)
 
     def move(self, channel_id: int, message_id: int) -> None:
         """Note that a message was dealt with, where its channel is followed."""
         mark = self._marks.get(channel_id)
         if mark is not None and message_id > mark.message_id:
             self._marks[channel_id] = Mark(message_id, mark.guild_id)
-            self._touch()
+            self._touch(channel_id)
 
     def drop(self, channel_id: int) -> None:
         """Follow a channel no more."""
         if self._marks.pop(channel_id, None) is not None:
-            self._touch()
+            self._touch(channel_id)
 
     async def keep(self) -> None:
-        """Write the file after changes, about once a second, until cancelled; then once more."""
+        """Write what changed, about once a second, until cancelled; then once more."""
         try:
             while True:
                 await self._changed.wait()
@@ -106,51 +140,22 @@ class Marks:
             with anyio.move_on_after(_LAST_WORD_SECONDS, shield=True):
                 await self._save()
 
-    def _touch(self) -> None:
-        self._dirty = True
+    def _touch(self, *channels: int) -> None:
+        self._moved.update(channels)
         self._changed.set()
 
     async def _save(self) -> None:
-        if not self._dirty:
+        if not self._moved:
             return
-        self._dirty, self._changed = False, anyio.Event()
-        data = _encode(self._marks)
+        touched, self._moved, self._changed = self._moved, set(), anyio.Event()
+        marks = {channel: self._marks.get(channel) for channel in sorted(touched)}
+        moved = [(each, m.message_id, m.guild_id) for each, m in marks.items() if m is not None]
         try:
-            await anyio.to_thread.run_sync(_replace, self._path, data)
-        except OSError as error:
+            await self._store.write(moved, [each for each, mark in marks.items() if mark is None])
+        except (OSError, BusError) as error:
             # Marks that stay behind only make history be read again.
-            self._touch()
-            logger.warning("%s cannot be written: %s", self._path, error)
+            self._touch(*touched)
+            logger.warning("how far Discord's channels were dealt with is not written: %s", error)
         except BaseException:
-            self._touch()
+            self._touch(*touched)
             raise
-
-
-def _encode(marks: dict[int, Mark]) -> bytes:
-    shape = {
-        str(channel): {"last": str(mark.message_id), "server": _text(mark.guild_id)}
-        for channel, mark in marks.items()
-    }
-    return json.dumps(shape).encode()
-
-
-def _decode(data: bytes) -> dict[int, Mark]:
-    return {
-        int(channel): Mark(int(each["last"]), int(each["server"]) if each["server"] else None)
-        for channel, each in json.loads(data).items()
-    }
-
-
-def _text(number: int | None) -> str | None:
-    return None if number is None else str(number)
-
-
-def _replace(path: Path, data: bytes) -> None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    new = path.with_suffix(".new")
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)

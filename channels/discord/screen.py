@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import re
 import secrets
@@ -14,7 +13,7 @@ import anyio
 import discord
 
 from bot.bus import Address, Button, OutFile
-from channels.delivery.screen import MessageGone, Outgoing, Pace
+from channels.delivery.screen import MessageGone, Outgoing, Pace, Refused
 from channels.discord.deferred import PREFIX, Deferred
 from channels.discord.faults import (
     INVALID_FORM,
@@ -37,7 +36,6 @@ _PACE = Pace(edit=1.5, typing=8.0)
 _LONGEST_ID = 100
 _LONGEST_LABEL = 80
 _MOST_BUTTONS = 25
-_NONCE = 25
 _NOTHING = "…"
 _YOUNG_SECONDS = 600.0
 _LOOKED_THROUGH = 50
@@ -90,7 +88,7 @@ class DiscordScreen:
     async def send_file(self, message: Outgoing[OutFile]) -> str:
         """Show a file; one that was shown before a restart is taken up again."""
         young = time.monotonic() <= self._old
-        return await self._uploads.send(message, _nonce(message.key), young=young)
+        return await self._uploads.send(message, young=young)
 
     async def edit(
         self, address: Address, message_id: str, piece: str, buttons: tuple[Button, ...] = ()
@@ -134,8 +132,13 @@ class DiscordScreen:
         bot = self._uplink.client.user
         try:
             recent = [found async for found in channel.history(limit=_LOOKED_THROUGH)]
+            nonce = self._uplink.written.nonce_of(message.key)
             for found in recent:
-                if bot is None or found.author.id != bot.id or not _is(found, message):
+                if bot is None or found.author.id != bot.id:
+                    continue
+                if _thinks(found, message):
+                    await self._end_thinking(message.address, found.id)
+                if not _is(found, message, nonce):
                     continue
                 if not _same(found.content, message.piece) or message.buttons:
                     await self.edit(message.address, str(found.id), message.piece, message.buttons)
@@ -143,6 +146,13 @@ class DiscordScreen:
         except (discord.Forbidden, MessageGone) as error:
             logger.debug("what was shown before cannot be taken up: %s", error)
         return None
+
+    async def _end_thinking(self, address: Address, message_id: int) -> None:
+        """Take the sign away that a process left behind whose command only it could answer."""
+        try:
+            await self.delete(address, str(message_id))
+        except Refused as error:
+            logger.debug("a command still shows that it is thought about: %s", error)
 
     async def _as_response(self, message: Outgoing[str]) -> str | None:
         reply_to = message.reply_to
@@ -153,7 +163,7 @@ class DiscordScreen:
 
     async def _post(self, message: Outgoing[str]) -> str:
         try:
-            sent = await self._create(message, _nonce(message.key))
+            sent = await self._create(message, message.key)
         except discord.Forbidden:
             # A command may be used where the bot may not write: there its answer goes on all the same.
             view = _view(message.buttons)
@@ -165,19 +175,19 @@ class DiscordScreen:
             if error.code != UNKNOWN_MESSAGE:
                 raise
             # The same was sent and deleted a moment ago.
-            sent = await self._create(message, _nonce(message.key + secrets.token_hex(8)))
+            sent = await self._create(message, message.key + secrets.token_hex(8))
         if not _same(sent.content, message.piece):
             # A send that seemed to have failed had not, and the text has grown since.
             await self.edit(message.address, str(sent.id), message.piece, message.buttons)
         self._uplink.written.message(sent.id)
         return str(sent.id)
 
-    async def _create(self, message: Outgoing[str], nonce: str) -> discord.Message:
+    async def _create(self, message: Outgoing[str], key: str) -> discord.Message:
         reference = _reference(message)
         send = partial(
             self._uplink.at(message.address).send,
             message.piece,
-            nonce=self._uplink.written.nonce(nonce),
+            nonce=self._uplink.written.nonce(key),
             view=_view(message.buttons),
             allowed_mentions=NOBODY,
             suppress_embeds=True,
@@ -194,11 +204,11 @@ class DiscordScreen:
             return await send()
 
 
-def _is(found: discord.Message, message: Outgoing[str]) -> bool:
+def _is(found: discord.Message, message: Outgoing[str], nonce: str) -> bool:
     """Whether a message of the bot's is what would be sent, or the beginning of it."""
     if found.flags.loading:
         return False
-    if found.nonce is not None and str(found.nonce) == _nonce(message.key):
+    if found.nonce is not None and str(found.nonce) == nonce:
         return True
     if message.reply_to is None:
         return not message.key.endswith("/0") and _same(found.content, message.piece)
@@ -217,12 +227,14 @@ def _is(found: discord.Message, message: Outgoing[str]) -> bool:
     return unnamed and _same(found.content, message.piece)
 
 
+def _thinks(found: discord.Message, message: Outgoing[str]) -> bool:
+    """Whether a message of the bot's says that it thinks about what this answers."""
+    origin = found.interaction_metadata
+    return found.flags.loading and origin is not None and f"{PREFIX}{origin.id}" == message.reply_to
+
+
 def _same(shown: str, wanted: str) -> bool:
     return shown.strip() == wanted.strip()
-
-
-def _nonce(key: str) -> str:
-    return hashlib.sha256(key.encode()).hexdigest()[:_NONCE]
 
 
 def _reference(message: Outgoing[str]) -> discord.MessageReference | None:

@@ -28,15 +28,18 @@ CALL_SECONDS = 120.0
 class Uplink:
     """What calls to Discord go through; each life of the connection brings its own client.
 
+    Args:
+        written: Notes what is sent.
+
     Attributes:
         me: The bot, once it has logged in; it stays while there is no connection.
         written: What was sent.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, written: Written) -> None:
         self._client: discord.Client | None = None
         self.me: discord.ClientUser | None = None
-        self.written = Written()
+        self.written = written
 
     @property
     def bot_id(self) -> int:

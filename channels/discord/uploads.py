@@ -36,12 +36,11 @@ class Uploads:
         self._uplink = uplink
         self._deferred = deferred
 
-    async def send(self, message: Outgoing[OutFile], nonce: str, *, young: bool) -> str:
+    async def send(self, message: Outgoing[OutFile], *, young: bool) -> str:
         """Show a file; return its message's id.
 
         Args:
             message: The file.
-            nonce: The same for a repeated send.
             young: The process may have shown it before a restart: the last messages are looked
                 through for it.
 
@@ -52,7 +51,7 @@ class Uploads:
         await check(message.piece, MOST_UPLOAD)
         with mapped(), anyio.fail_after(_UPLOAD_SECONDS):
             shown = await self._already(message) if young else None
-            return shown or await self._post(message, nonce)
+            return shown or await self._post(message)
 
     async def _already(self, message: Outgoing[OutFile]) -> str | None:
         bot = self._uplink.client.user
@@ -65,11 +64,11 @@ class Uploads:
             logger.debug("what was shown before cannot be looked for: %s", error)
         return None
 
-    async def _post(self, message: Outgoing[OutFile], nonce: str) -> str:
+    async def _post(self, message: Outgoing[OutFile]) -> str:
         try:
             sent = await self._uplink.at(message.address).send(
                 file=await _opened(message.piece),
-                nonce=self._uplink.written.nonce(nonce),
+                nonce=self._uplink.written.nonce(message.key),
                 allowed_mentions=NOBODY,
             )
         except discord.Forbidden:

@@ -15,7 +15,9 @@ from bot.bus import Address
 from bot.testing.discord_books import Upload
 from bot.testing.discord_server import DiscordServer
 from channels.discord import channel as channel_module
+from channels.discord.mark_files import MarkFiles
 from channels.discord.marks import Marks
+from channels.discord.shards import WHOLE
 
 
 @pytest.fixture
@@ -235,7 +237,7 @@ async def test_a_damaged_file_of_marks_is_reported_and_ends_nothing(rig, server,
 
 
 async def test_marks_move_forward_only_and_only_where_a_channel_is_followed(tmp_path):
-    marks = Marks(tmp_path / "marks.json")
+    marks = Marks(MarkFiles(tmp_path, WHOLE))
     marks.move(1, 50)
     assert marks.get(1) is None
     marks.meet(1, 10, None)
@@ -249,7 +251,7 @@ async def test_a_disk_that_refuses_the_marks_is_reported_and_tried_again(tmp_pat
     caplog.set_level(logging.WARNING)
     folder = tmp_path / "gone"
     folder.write_text("a file where the folder should be")
-    marks = Marks(folder / "marks.json")
+    marks = Marks(MarkFiles(folder, WHOLE))
     marks.meet(1, 10, None)
     with anyio.fail_after(10):
         async with anyio.create_task_group() as tasks:
@@ -260,8 +262,8 @@ async def test_a_disk_that_refuses_the_marks_is_reported_and_tried_again(tmp_pat
             while not (folder / "marks.json").exists():
                 await anyio.sleep(0.01)
             tasks.cancel_scope.cancel()
-    again = Marks(folder / "marks.json")
-    again.load()
+    again = Marks(MarkFiles(folder, WHOLE))
+    await again.load()
     assert again.get(1) == 10
 
 

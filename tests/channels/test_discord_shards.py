@@ -1,0 +1,306 @@
+"""A bot divided over gateways: each hears its own, any shows all, and a dead one's shard goes on."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import aiohttp
+import anyio
+import pytest
+from discord_fleet import Fleet, SharedMarks
+
+from bot.bus import Address, Answer, ChannelRefused
+from bot.testing.discord_books import LOADING
+from channels.base import Groups, Platform
+from channels.discord import DiscordChannel
+from channels.discord import channel as channel_module
+from channels.discord import deferred as deferred_module
+from channels.discord import marks as marks_module
+from channels.discord import turns as turns_module
+from channels.discord.mark_files import MarkFiles
+from channels.discord.marks import Marks
+from channels.discord.shards import WHOLE, Shard
+from channels.discord.turns import Turn, Turns
+from channels.discord.written import Written
+
+pytestmark = pytest.mark.slow
+
+POST = r"POST /channels/\d+/messages$"
+
+
+@pytest.fixture
+def zero(server, ada) -> int:
+    """A channel of a server of shard 0."""
+    return server.channel(server.guild("nil", [ada], shard=(0, 2)), "general")
+
+
+@pytest.fixture
+def one(server, ada) -> int:
+    """A channel of a server of shard 1."""
+    return server.channel(server.guild("uno", [ada], shard=(1, 2)), "general")
+
+
+@pytest.fixture
+async def fleet(server, ada, zero, one, tmp_path, monkeypatch) -> AsyncIterator[Fleet]:
+    monkeypatch.setattr(turns_module, "APART", 0.0)
+    server.faults.pace_sessions(0.0, concurrency=2)
+    made = Fleet(server, tmp_path)
+    made.doors.people[str(ada)] = "owner"
+    # The servers are allowed as such, so that their channels are followed from the start.
+    made.doors.places |= {str(each) for each in server.world.guilds}
+    async with made.running():
+        yield made
+
+
+def asks(server, text: str) -> str:
+    return f"<@{server.bot_id}> {text}"
+
+
+async def test_each_shard_hears_its_own_servers_and_the_first_direct_conversations(
+    fleet, server, ada, place, zero, one
+):
+    first, second = await fleet.connected(0, 1)
+    server.say(zero, ada, asks(server, "to the first"))
+    server.say(one, ada, asks(server, "to the second"))
+    server.say(place, ada, "in private")
+    assert sorted(await fleet.hear(3)) == ["in private", "to the first", "to the second"]
+    assert sorted(first.port.published) == ["in private", "to the first"]
+    assert second.port.published == ["to the second"]
+    # Sessions are named as if the bot were not divided.
+    sessions = {each.address.session for each in fleet.heard}
+    assert sessions == {f"discord:{each}" for each in (zero, one, place)}
+    assert first.announced == ["Discord, shard 0 of 2: @tapebot is here"]
+    assert second.announced == ["Discord, shard 1 of 2: @tapebot is here"]
+
+
+@pytest.mark.parametrize("shard", [0, 1])
+async def test_what_is_said_while_a_shard_is_dead_is_heard_once_by_whoever_takes_it_over(
+    fleet, server, ada, place, zero, one, shard
+):
+    gateways = await fleet.connected(0, 1)
+    for channel in (zero, one, place):
+        server.say(channel, ada, asks(server, "before"))
+    await fleet.hear(3)
+    await fleet.followed(zero, one, place)
+    await gateways[shard].die()
+    for number in range(3):
+        for channel in (zero, one, place):
+            server.say(channel, ada, asks(server, f"meanwhile {number}"))
+    await fleet.connected(shard)
+    for channel in (zero, one, place):
+        server.say(channel, ada, asks(server, "after"))
+    await fleet.hear(15)
+    expected = ["before", "meanwhile 0", "meanwhile 1", "meanwhile 2", "after"]
+    for channel in (zero, one, place):
+        session = f"discord:{channel}"
+        assert [x.text for x in fleet.heard if x.address.session == session] == expected
+
+
+async def test_a_gateway_that_does_not_know_yet_that_it_was_replaced_doubles_nothing(
+    fleet, server, ada, one
+):
+    _, old = await fleet.connected(0, 1)
+    (new,) = await fleet.connected(1)
+    await server.until(lambda books: books.commands.get(0))
+    server.say(one, ada, asks(server, "hello"))
+    server.slash(one, ada, "memory")
+    server.say(one, ada, asks(server, "and again"))
+    await fleet.until(lambda: len(old.port.published) >= 3 and len(new.port.published) >= 3)
+    await old.stop()
+    server.say(one, ada, asks(server, "at last"))
+    heard = await fleet.hear(4)
+    assert sorted(heard) == ["/memory", "and again", "at last", "hello"]
+
+
+@pytest.mark.parametrize("known_by", ["nonce", "history"])
+async def test_an_answer_that_a_dead_gateway_showed_is_not_shown_again_by_the_next(
+    fleet, server, ada, one, known_by
+):
+    _, second = await fleet.connected(0, 1)
+    number = server.say(one, ada, asks(server, "hello"))
+    await fleet.hear(1)
+    server.faults.lose(POST, times=float("inf"))
+    answer = Answer(fleet.heard[0].address, "a1", "here it is", reply_to=str(number))
+    fleet.send(answer, 1)
+    await server.until_messages(one, 1)
+    # Discord has it; whoever sent it never learns so.
+    await second.die()
+    server.faults.heal()
+    if known_by == "nonce":
+        server.deny(one, history=True)
+    else:
+        server.hub.nonce_window = 0.0
+    fleet.begin(1)
+    report = await fleet.answered("a1")
+    assert report.delivered
+    assert [each.content for each in server.answers(one)] == ["here it is"]
+    assert report.platform_ids == (str(server.answers(one)[0].id),)
+
+
+def test_the_same_part_of_an_answer_has_the_same_nonce_in_every_process():
+    here, there = (Written("a token", shared=True) for _ in range(2))
+    assert here.nonce_of("a1/0") == there.nonce_of("a1/0")
+    assert len({here.nonce_of(each) for each in ("a1/0", "a1/1", "a2/0")}) == 3
+    # Discord takes no longer ones.
+    assert len(here.nonce_of("a" * 500)) == 25
+
+
+async def test_an_answer_for_a_chat_of_another_shard_is_shown_and_belongs_to_no_stranger(
+    fleet, server, ada, one
+):
+    first, second = await fleet.connected(0, 1)
+    fleet.send(Answer(Address("discord", str(one)), "a1", "good morning"), 0)
+    assert (await fleet.answered("a1")).delivered
+    # Its own events come after the answer's.
+    server.say(one, ada, asks(server, "thanks"))
+    await fleet.hear(1)
+    assert [each.content for each in server.answers(one)] == ["good morning"]
+    assert len(first.announced) == len(second.announced) == 1
+
+
+async def test_another_programs_messages_are_still_told_of(fleet, server, one):
+    _, second = await fleet.connected(0, 1)
+    async with aiohttp.ClientSession() as session:
+        await session.post(
+            f"{server.api_url}/channels/{one}/messages",
+            json={"content": "from elsewhere", "nonce": "0" * 25},
+            headers={"Authorization": f"Bot {server.token}"},
+        )
+    await fleet.until(lambda: any("another program" in each for each in second.announced))
+
+
+async def test_the_first_shard_lists_the_commands_and_each_answers_those_of_its_servers(
+    fleet, server, ada, one
+):
+    await fleet.connected(1)
+    assert not [each for each in server.books.calls if "/commands" in each.path]
+    await fleet.connected(0)
+    await server.until(lambda books: books.commands.get(0))
+    server.slash(one, ada, "memory")
+    await fleet.hear(1)
+    inbound = fleet.heard[0]
+    fleet.send(Answer(inbound.address, "a1", "all of it", reply_to=inbound.id), 1)
+    await fleet.answered("a1")
+    assert [(each.kind, each.content) for each in server.answers(one)] == [(20, "all of it")]
+
+
+async def test_a_command_whose_gateway_died_is_answered_and_no_more_thought_about(
+    fleet, server, ada, one, monkeypatch
+):
+    monkeypatch.setattr(deferred_module, "_GREETING_SECONDS", 0.1)
+    _, second = await fleet.connected(0, 1)
+    await server.until(lambda books: books.commands.get(0))
+    server.slash(one, ada, "memory")
+    await fleet.hear(1)
+    await server.until(lambda books: [m for m in books.of(one) if m.flags & LOADING])
+    await second.die()
+    inbound = fleet.heard[0]
+    fleet.send(Answer(inbound.address, "a1", "all of it", reply_to=inbound.id), 1)
+    fleet.begin(1)
+    assert (await fleet.answered("a1")).delivered
+    mine = server.books.of(one, author=server.bot_id)
+    assert [each.content for each in mine if each.deleted is None] == ["all of it"]
+
+
+async def test_shards_of_one_process_begin_their_sessions_in_turns(fleet, server, monkeypatch):
+    monkeypatch.setattr(turns_module, "APART", 1.5)
+    monkeypatch.setattr(turns_module, "_SPARE", 0.2)
+    server.faults.pace_sessions(0.5)
+    await fleet.connected(0, 1)
+    assert server.books.happened("identify") == 2
+    assert not server.books.happened("too soon")
+
+
+async def test_who_comes_too_late_to_its_turn_takes_another(monkeypatch):
+    monkeypatch.setattr(turns_module, "APART", 0.3)
+    monkeypatch.setattr(turns_module, "_SPARE", 0.2)
+    turns = Turns()
+    slow, quick = (Turn(Shard(number, 2), turns.reserve) for number in (0, 1))
+    await slow.near(1, 1)
+    await anyio.sleep(0.4)  # its connection is long in coming
+    await quick.near(1, 1)
+    await quick.here()
+    first = anyio.current_time()
+    await slow.here()
+    assert anyio.current_time() - first >= 0.3
+
+
+async def test_shards_of_different_buckets_begin_at_once(fleet, server, monkeypatch):
+    monkeypatch.setattr(turns_module, "APART", 60.0)
+    server.faults.pace_sessions(60.0, concurrency=2)
+    await fleet.connected(0, 1)
+    assert not server.books.happened("too soon")
+
+
+async def test_processes_that_do_not_know_of_each_other_come_in_one_after_the_other(
+    fleet, server, monkeypatch
+):
+    monkeypatch.setattr(channel_module, "APART", 0.5)
+    server.faults.pace_sessions(0.5)
+    both = [fleet.begin(0, Turns().reserve), fleet.begin(1, Turns().reserve)]
+    await fleet.until(lambda: all(each.announced for each in both))
+    assert server.books.happened("too soon")
+    # It is no lost connection, and nobody need hear of it.
+    assert not [each for one in both for each in one.announced if "no connection" in each]
+
+
+async def test_a_division_that_discord_does_not_take_is_refused_with_its_settings_name(
+    fleet, server, tmp_path
+):
+    platform = Platform(fleet.doors, fleet.shelf, (), Groups(), tmp_path / "two", print)
+    channel = DiscordChannel("discord", server.token, platform, shard=2, shards=2)
+    with pytest.raises(ChannelRefused, match="TAPEBOT_DISCORD_SHARDS"):
+        await channel.run(fleet.bus.channel("discord"))
+
+
+async def test_marks_that_cannot_be_had_yet_are_waited_for(
+    fleet, server, ada, zero, monkeypatch, caplog
+):
+    monkeypatch.setattr(marks_module, "FIRST_PAUSE", 0.05)
+    (first,) = await fleet.connected(0)
+    server.say(zero, ada, asks(server, "before"))
+    await fleet.hear(1)
+    await fleet.followed(zero)
+    await first.die()
+    server.say(zero, ada, asks(server, "meanwhile"))
+    fleet.marks.failures = 2
+    await fleet.connected(0)
+    assert await fleet.hear(2) == ["before", "meanwhile"]
+    assert "cannot be read yet" in caplog.text
+
+
+async def test_a_bot_that_is_divided_anew_keeps_its_marks(tmp_path):
+    whole = Marks(MarkFiles(tmp_path, WHOLE))
+    whole.meet(7, 70, None)
+    whole.meet(8, 80, 2 << 22)
+    whole.meet(9, 90, 3 << 22)
+    await _written(whole)
+    parts = [Shard(0, 2), Shard(1, 2)]
+    halves = [Marks(MarkFiles(tmp_path, each), each) for each in parts]
+    for half in halves:
+        await half.load()
+    assert [sorted(each.snapshot()) for each in halves] == [[7, 8], [9]]
+    halves[1].move(9, 95)
+    await _written(halves[1])
+    again = Marks(MarkFiles(tmp_path, WHOLE))
+    await again.load()
+    assert [again.get(each) for each in (7, 8, 9)] == [70, 80, 95]
+
+
+async def test_a_mark_in_a_shared_store_never_goes_back():
+    store = SharedMarks()
+    late, early = Marks(store), Marks(store)
+    late.meet(1, 20, None)
+    early.meet(1, 10, None)
+    await _written(late)
+    await _written(early)
+    again = Marks(store)
+    await again.load()
+    assert again.get(1) == 20
+
+
+async def _written(marks: Marks) -> None:
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(marks.keep)
+        await anyio.wait_all_tasks_blocked()
+        tasks.cancel_scope.cancel()
