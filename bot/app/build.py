@@ -4,24 +4,33 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import anyio
+from filelock import FileLock, Timeout
 
+from bot.access.book import Book
 from bot.access.door import Door, open_door
 from bot.agent.agent import Agent
 from bot.agent.subtask import subtask_tools
 from bot.agent.views.registry import context_builder
 from bot.agent.workspace import Workspace
-from bot.app.tapes import build_tape_store
+from bot.app.shared import Shared, open_shared
+from bot.app.tapes import open_tape_store
 from bot.app.traces import Traces
-from bot.bus import Address, Answer
+from bot.bus import Address, Answer, Bus
 from bot.bus.local import LocalBus
+from bot.bus.observed import ObservedBus
 from bot.clock import Clock, SystemClock
 from bot.commands.builtin import builtin_commands
 from bot.commands.link import link_commands
@@ -32,12 +41,12 @@ from bot.embeddings.registry import build_embedder
 from bot.embeddings.vectors import VectorIndex
 from bot.errors import SettingsError
 from bot.exchange.memory_archive import MemoryArchives
-from bot.files import private_directory
+from bot.files import PRIVATE_FILE, private_directory
 from bot.ids import new_id
 from bot.llm.base import Model
 from bot.llm.registry import build_model
 from bot.llm.transcription import Transcriber
-from bot.media.blobs import BlobStore
+from bot.media.blobs import Blobs, BlobStore
 from bot.media.desk import MediaDesk
 from bot.media.reading import MAX_CHARACTERS
 from bot.memory.gate.policy import Thresholds, WriteGate
@@ -69,10 +78,11 @@ class App:
         door: Says who may use it.
         media: Takes in what people send beside text.
         vectors: Find messages by meaning; None where no model for it is set.
+        shared: What it shares with other processes; None where it is the only one.
     """
 
     settings: Settings
-    bus: LocalBus
+    bus: ObservedBus
     store: TapeStore
     model: Model
     services: SessionServices
@@ -80,6 +90,7 @@ class App:
     door: Door
     media: MediaDesk
     vectors: VectorIndex | None
+    shared: Shared | None
 
 
 @asynccontextmanager
@@ -89,52 +100,106 @@ async def open_app(settings: Settings, *, clock: Clock | None = None) -> AsyncIt
     Raises:
         TapeLocked: Another tapebot runs in this home folder.
         ModelUnavailable: The configured model cannot be used here.
+        DatabaseUnavailable: The database cannot be reached.
+        DatabaseOutdated: It is of another version; the text says what to do.
     """
     clock = clock or SystemClock()
     home = _home(settings)
-    durable = settings.tape_sync == "always"
-    store = build_tape_store(settings, clock=clock)
-    try:
-        bus = LocalBus(
-            home / "bus", session_limit=settings.session_limit, sync=durable, clock=clock
+    async with AsyncExitStack() as stack:
+        shared = await stack.enter_async_context(open_shared(settings))
+        if shared is not None:
+            stack.enter_context(_alone_in(home))
+        store = await stack.enter_async_context(
+            open_tape_store(settings, clock=clock, shared=shared)
         )
-        async with _open_door(settings, home, clock, bus) as door:
-            model = make_model(settings)
-            blobs = BlobStore(home / "blobs")
-            embedder = _embedder(settings)
-            vectors = _vectors(settings, store, embedder, clock)
-            services = _services(
-                settings,
-                clock=clock,
-                bus=bus,
-                store=store,
-                model=model,
-                door=door,
-                blobs=blobs,
-                vectors=vectors,
+        bus = _bus(settings, home, clock, shared)
+        door = await stack.enter_async_context(_open_door(settings, home, clock, bus, shared))
+        model = make_model(settings)
+        blobs = _blobs(home, shared)
+        embedder = _embedder(settings)
+        vectors = _vectors(settings, store, embedder, clock)
+        services = _services(
+            settings,
+            clock=clock,
+            bus=bus,
+            store=store,
+            model=model,
+            door=door,
+            blobs=blobs,
+            vectors=vectors,
+        )
+        logger.info("started with %s in %s", model.name, home)
+        transcriber = _transcriber(settings)
+        media = MediaDesk(
+            blobs,
+            max_bytes=settings.max_file_mb * 1_000_000,
+            transcriber=transcriber,
+            # One document must leave room for the conversation about it.
+            max_characters=min(MAX_CHARACTERS, services.agent.context_tokens),
+        )
+        supervisor = Supervisor(services)
+        try:
+            yield App(
+                settings, bus, store, model, services, supervisor, door, media, vectors, shared
             )
-            logger.info("started with %s in %s", model.name, home)
-            transcriber = _transcriber(settings)
-            media = MediaDesk(
-                blobs,
-                max_bytes=settings.max_file_mb * 1_000_000,
-                transcriber=transcriber,
-                # One document must leave room for the conversation about it.
-                max_characters=min(MAX_CHARACTERS, services.agent.context_tokens),
-            )
-            supervisor = Supervisor(services)
-            try:
-                yield App(settings, bus, store, model, services, supervisor, door, media, vectors)
-            finally:
-                with anyio.CancelScope(shield=True):
-                    await bus.aclose()
-                    await model.aclose()
-                    if transcriber is not None:
-                        await transcriber.aclose()
-                    if embedder is not None:
-                        await embedder.aclose()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await bus.aclose()
+                await model.aclose()
+                if transcriber is not None:
+                    await transcriber.aclose()
+                if embedder is not None:
+                    await embedder.aclose()
+
+
+@contextmanager
+def _alone_in(home: Path) -> Iterator[None]:
+    """Keep other processes that share the database out of this one's folder.
+
+    Raises:
+        SettingsError: There is one in it.
+    """
+    lock = FileLock(home / "process.lock", mode=PRIVATE_FILE)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout as error:
+        raise SettingsError(
+            f"TAPEBOT_HOME: another tapebot runs in {home}; give each process a folder of its own"
+        ) from error
+    try:
+        yield
     finally:
-        await store.close()
+        lock.release()
+
+
+def _bus(settings: Settings, home: Path, clock: Clock, shared: Shared | None) -> ObservedBus:
+    return ObservedBus(_plain_bus(settings, home, clock, shared))
+
+
+def _plain_bus(settings: Settings, home: Path, clock: Clock, shared: Shared | None) -> Bus:
+    if shared is None:
+        durable = settings.tape_sync == "always"
+        limit = settings.session_limit
+        return LocalBus(home / "bus", session_limit=limit, sync=durable, clock=clock)
+    from bot.bus.postgres import PostgresBus
+
+    return PostgresBus(
+        shared.database,
+        shared.wakeups,
+        holder=shared.holder,
+        session_limit=settings.session_limit,
+        lease=settings.lease_seconds,
+        clock=clock,
+        exports=home / "exports",
+    )
+
+
+def _blobs(home: Path, shared: Shared | None) -> Blobs:
+    if shared is None:
+        return BlobStore(home / "blobs")
+    from bot.media.postgres_blobs import PostgresBlobs
+
+    return PostgresBlobs(shared.database)
 
 
 def _home(settings: Settings) -> Path:
@@ -164,12 +229,17 @@ def make_model(settings: Settings) -> Model:
 
 
 def _open_door(
-    settings: Settings, home: Path, clock: Clock, bus: LocalBus
+    settings: Settings, home: Path, clock: Clock, bus: Bus, shared: Shared | None
 ) -> AbstractAsyncContextManager[Door]:
     async def tell(address: Address, text: str) -> None:
         await bus.send(Answer(address, new_id("notice"), text))
 
-    return open_door(home, owners=settings.owners, allow=settings.allow, clock=clock, tell=tell)
+    place: Path | Book = home
+    if shared is not None:
+        from bot.access.postgres_book import PostgresBook
+
+        place = PostgresBook(shared.database)
+    return open_door(place, owners=settings.owners, allow=settings.allow, clock=clock, tell=tell)
 
 
 def _transcriber(settings: Settings) -> Transcriber | None:
@@ -222,11 +292,11 @@ def _services(
     settings: Settings,
     *,
     clock: Clock,
-    bus: LocalBus,
+    bus: Bus,
     store: TapeStore,
     model: Model,
     door: Door,
-    blobs: BlobStore,
+    blobs: Blobs,
     vectors: VectorIndex | None,
 ) -> SessionServices:
     workspace = Workspace(settings.workspace_folder, clock)

@@ -4,22 +4,65 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import anyio
+from pydantic import SecretStr
 
 from bot.app.build import App
-from bot.errors import ChannelRefused
+from bot.bus import SharedSpool
+from bot.errors import ChannelRefused, SettingsError
 from bot.files import private_directory
+from bot.settings.values import BotToken
 from channels import registry
 from channels.base import Channel, CommandMenu, Groups, Platform
+
+if TYPE_CHECKING:
+    # Loaded only where a database, or a token, is set.
+    from bot.database.leases import Leases
+    from channels.discord.marks import MarkStore
+    from channels.discord.turns import Reserve
 
 logger = logging.getLogger(__name__)
 
 Announce = Callable[[str], None]
 
+CONSOLE_LEASE = "channel/console"
+"""What a process that shares a database holds while its console is the one that shows."""
+
 _FAREWELL = 10.0
 """Seconds that answers on their way have when the program ends by itself."""
+
+
+_TELL_AFTER = 2.0
+"""Seconds after which whoever runs the program is told that another process has a channel."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A channel that is to run here.
+
+    Attributes:
+        name: The channel's.
+        build: Makes it, anew each time that it is to run.
+        shard: Which of its shards.
+        shards: How many there are.
+        receive: Takes what comes, beside whichever process runs the channel; None where that does.
+    """
+
+    name: str
+    build: Callable[[], Channel]
+    shard: int = 0
+    shards: int = 1
+    receive: Callable[[], Coroutine[Any, Any, None]] | None = None
+
+    @property
+    def lease(self) -> str:
+        """What a process must hold to run it, where others may run it, too."""
+        return f"channel/{self.name}" + (f"/{self.shard}" if self.shards > 1 else "")
 
 
 def at_terminal() -> bool:
@@ -32,21 +75,31 @@ def at_terminal() -> bool:
     )
 
 
-def build_channels(app: App, announce: Announce) -> list[Channel]:
+def build_channels(app: App, announce: Announce, *, console: bool = True) -> list[Running]:
     """Return the channels of the settings; the console where there is no other, or a terminal.
 
     Args:
         app: The program below them.
         announce: Tells whoever runs the program.
+        console: Whether there may be one.
+
+    Raises:
+        SettingsError: There would be none at all.
     """
     channels = [*_telegram(app, announce), *_discord(app, announce)]
-    if not channels or at_terminal():
-        channels.append(_console(app))
+    if console and (not channels or at_terminal()):
+        channels.append(Running("console", lambda: _console(app)))
+    if not channels:
+        raise SettingsError(
+            "TAPEBOT_TELEGRAM_TOKEN: not set, nor is TAPEBOT_DISCORD_TOKEN; a gateway has a channel."
+        )
     return channels
 
 
-async def run_channels(app: App, channels: Sequence[Channel], announce: Announce) -> None:
+async def run_channels(app: App, channels: Sequence[Running], announce: Announce) -> None:
     """Run channels until the console's end, or until no platform lets the bot in.
+
+    Where there are other processes, each channel runs in the one that has its lease.
 
     When the console has ended, answers on their way to platforms have some seconds more.
 
@@ -56,9 +109,9 @@ async def run_channels(app: App, channels: Sequence[Channel], announce: Announce
     refused: list[ChannelRefused] = []
     async with anyio.create_task_group() as tasks:
 
-        async def one(channel: Channel) -> None:
+        async def one(channel: Running) -> None:
             try:
-                await channel.run(app.bus.channel(channel.name))
+                await _run_one(app, channel, announce)
             except ChannelRefused as error:
                 logger.info("channel %s has ended: %s", channel.name, error)
                 refused.append(error)
@@ -76,6 +129,52 @@ async def run_channels(app: App, channels: Sequence[Channel], announce: Announce
         raise refused[-1]
 
 
+async def _run_one(app: App, running: Running, announce: Announce) -> None:
+    """Run a channel to its end, whenever it is this process's turn.
+
+    Raises:
+        ChannelRefused: The platform does not let the bot in.
+    """
+    if app.shared is None:
+        await running.build().run(app.bus.channel(running.name))
+        return
+    mine = anyio.Event()
+
+    async def job(epoch: int) -> None:
+        mine.set()
+        port = app.bus.channel(
+            running.name, shard=running.shard, shards=running.shards, epoch=epoch
+        )
+        await running.build().run(port)
+
+    async def tell() -> None:
+        with anyio.move_on_after(_TELL_AFTER):
+            await mine.wait()
+            return
+        announce(f"{running.lease}: another process has it, this one waits for its turn")
+
+    async def turns(leases: Leases) -> None:
+        while not await leases.hold(running.lease, job):
+            pass
+
+    refused: list[ChannelRefused] = []
+    async with anyio.create_task_group() as tasks:
+
+        async def until_refused(part: Callable[[], Coroutine[Any, Any, None]]) -> None:
+            try:
+                await part()
+            except ChannelRefused as error:
+                refused.append(error)
+            tasks.cancel_scope.cancel()
+
+        tasks.start_soon(tell)
+        tasks.start_soon(until_refused, partial(turns, app.shared.leases))
+        if running.receive is not None:
+            tasks.start_soon(until_refused, running.receive)
+    if refused:
+        raise refused[0]
+
+
 def _platform(app: App, name: str, announce: Announce) -> Platform:
     settings = app.settings
     return Platform(
@@ -90,33 +189,75 @@ def _platform(app: App, name: str, announce: Announce) -> Platform:
     )
 
 
-def _telegram(app: App, announce: Announce) -> list[Channel]:
-    settings = app.settings
-    return [
-        registry.telegram(
+def _telegram(app: App, announce: Announce) -> list[Running]:
+    return [_telegram_bot(app, bot, announce) for bot in app.settings.telegram_token]
+
+
+def _telegram_bot(app: App, bot: BotToken, announce: Announce) -> Running:
+    settings, shared = app.settings, app.shared
+    spool: SharedSpool | None = None
+    if shared is not None:
+        from bot.bus.postgres_spool import PostgresSpool
+
+        spool = PostgresSpool(shared.database, shared.wakeups, bot.channel)
+    receive: Callable[[], Coroutine[Any, Any, None]] | None = None
+    if spool is not None and settings.telegram_webhook_url is not None:
+        receive = partial(
+            registry.receive_telegram,
             bot.channel,
             bot.token.get_secret_value(),
-            _platform(app, bot.channel, announce),
-            api_base=settings.telegram_api_base,
             webhook_url=settings.telegram_webhook_url,
             webhook_listen=settings.telegram_webhook_listen,
+            spool=spool,
+            access=app.door,
         )
-        for bot in settings.telegram_token
-    ]
+    build = partial(_telegram_channel, app, bot, announce, spool)
+    return Running(bot.channel, build, receive=receive)
 
 
-def _discord(app: App, announce: Announce) -> list[Channel]:
+def _telegram_channel(
+    app: App, bot: BotToken, announce: Announce, spool: SharedSpool | None
+) -> Channel:
     settings = app.settings
-    if settings.discord_token is None:
+    return registry.telegram(
+        bot.channel,
+        bot.token.get_secret_value(),
+        replace(_platform(app, bot.channel, announce), spool=spool),
+        api_base=settings.telegram_api_base,
+        webhook_url=settings.telegram_webhook_url,
+        webhook_listen=settings.telegram_webhook_listen,
+    )
+
+
+def _discord(app: App, announce: Announce) -> list[Running]:
+    token, shards = app.settings.discord_token, app.settings.discord_shards
+    if token is None:
         return []
     return [
-        registry.discord(
-            settings.discord_token.get_secret_value(),
-            _platform(app, "discord", announce),
-            api_base=settings.discord_api_base,
-            gateway_url=settings.discord_gateway_url,
-        )
+        Running("discord", partial(_discord_shard, app, token, announce, shard), shard, shards)
+        for shard in range(shards)
     ]
+
+
+def _discord_shard(app: App, token: SecretStr, announce: Announce, shard: int) -> Channel:
+    settings, shared = app.settings, app.shared
+    marks: MarkStore | None = None
+    reserve: Reserve | None = None
+    if shared is not None:
+        from bot.bus.postgres_marks import PostgresMarks, reserve_turn
+
+        marks = PostgresMarks(shared.database, "discord")
+        reserve = partial(reserve_turn, shared.database)
+    return registry.discord(
+        token.get_secret_value(),
+        _platform(app, "discord", announce),
+        api_base=settings.discord_api_base,
+        gateway_url=settings.discord_gateway_url,
+        shard=shard,
+        shards=settings.discord_shards,
+        marks=marks,
+        reserve=reserve,
+    )
 
 
 def _console(app: App) -> Channel:

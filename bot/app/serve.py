@@ -1,116 +1,177 @@
-"""Runs the program: sessions, channels and the control socket, until the end or a signal."""
+"""Runs the program: sessions, channels and what is asked of it, until the end or a signal."""
 
 from __future__ import annotations
 
-import json
 import logging
 import signal
-from collections.abc import Mapping
-from dataclasses import replace
-from functools import partial
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
+from anyio.abc import TaskGroup
 
+from bot.app.asking import control_handlers
 from bot.app.build import App, open_app
-from bot.app.channels import Announce, at_terminal, build_channels, run_channels
+from bot.app.channels import (
+    CONSOLE_LEASE,
+    Announce,
+    Running,
+    at_terminal,
+    build_channels,
+    run_channels,
+)
+from bot.app.operating import open_operations
 from bot.bus import Address, Answer
 from bot.control import serve_control
-from bot.errors import ChannelRefused, ModelError, TapeError
+from bot.errors import BusError, ModelError, SettingsError, TapebotError
 from bot.ids import new_id
 from bot.llm.retry import Warmable
-from bot.settings import Settings
-from bot.tape.entries import TapeEntry
-from bot.tape.search import SearchQuery
-from bot.tape.store import TapeStore
-from bot.tape.wire import hit_record
+from bot.settings import Role, Settings
+from bot.telemetry.exporting import exporting
+from bot.telemetry.operations import Operations
 
 logger = logging.getLogger(__name__)
 
-_CONSOLE = Address("console", "local")
+CONSOLE = Address("console", "local")
 
-_LONGEST_TEXT = 1_900
-"""Characters of a text in an answer to ``tapebot tape search``."""
-
-_LARGEST_ANSWER = 900_000
-"""Bytes of such an answer: what the control socket carries."""
+_FINISH = 20.0
+"""Seconds that a worker's turns have to come to their end when it is asked to stop."""
 
 
-async def serve(settings: Settings) -> None:
+async def serve(settings: Settings, role: Role = "both") -> None:
     """Run tapebot until its console ends or a signal asks it to stop.
 
-    A turn that runs when a signal comes stays open on its tape, and is taken up at the next start.
-    Channels end first, so that the receipts of what they have shown still reach the tapes.
+    A turn that runs then stays open on its tape, and is taken up at the next start, or by another process.
+    Channels end before what carries their receipts, so that what they have shown still reaches the tapes.
+
+    Args:
+        settings: What it is made of.
+        role: ``gateway`` runs channels alone, ``worker`` sessions alone.
 
     Raises:
         ChannelRefused: No platform lets the bot in, and there is no console.
+        SettingsError: A role by itself needs a database, and a gateway a platform.
     """
-    refused: ChannelRefused | None = None
-    async with open_app(settings) as app, anyio.create_task_group() as tasks:
-        announce = _announcer(app)
-        channels = build_channels(app, announce)
-        platforms = [channel for channel in channels if channel.name != _CONSOLE.channel]
-        tasks.start_soon(app.supervisor.run)
-        tasks.start_soon(app.store.run)
-        if app.vectors is not None:
-            tasks.start_soon(app.vectors.run)
-        handlers = {"pair": app.door.handle, "search": partial(_search, app.store)}
-        await tasks.start(serve_control, settings.home, handlers)
-        if isinstance(app.model, Warmable):
-            tasks.start_soon(_warm, app.model)
-        for name in sorted({channel.name.partition("-")[0] for channel in platforms}):
-            if (code := app.door.claim_code_for(name)) is not None:
-                announce(
-                    f"{name.capitalize()}: nobody there owns this bot yet. To own it, send it in a "
-                    f"private chat: /claim {code}"
-                )
+    if role != "both" and settings.database_url is None:
+        raise SettingsError(
+            f"TAPEBOT_DATABASE_URL: not set, and a {role} by itself shares everything through it; "
+            "allowed: postgresql://user:password@host:port/name"
+        )
+    try:
+        async with (
+            exporting(role),
+            open_app(settings) as app,
+            open_operations(settings, app, role) as operations,
+            _carried(app, operations),
+        ):
+            await _run(app, role, operations)
+    except BaseExceptionGroup as group:
+        if (alone := _alone(group)) is None:
+            raise
+        # What is meant for people comes to them as itself, out of however many task groups.
+        raise alone from alone.__cause__
+
+
+def _alone(group: BaseExceptionGroup) -> TapebotError | None:
+    """Return an error of ours that is all there is in a group, and in the groups within it."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error if isinstance(error, TapebotError) else None
+
+
+@asynccontextmanager
+async def _carried(app: App, operations: Operations | None) -> AsyncIterator[None]:
+    """Run what carries messages; it ends after all that uses it."""
+    async with anyio.create_task_group() as tasks:
+        if app.shared is not None:
+            _watch(tasks, operations, "wake-ups", app.shared.wakeups.run)
+            _watch(tasks, operations, "leases", app.shared.leases.run)
+        _watch(tasks, operations, "bus", app.bus.run)
+        try:
+            yield
+        finally:
+            tasks.cancel_scope.cancel()
+
+
+async def _run(app: App, role: Role, operations: Operations | None) -> None:
+    async with anyio.create_task_group() as tasks:
+        announce = _announcer(app, role, tasks)
+        channels = [] if role == "worker" else build_channels(app, announce, console=role == "both")
+        if role != "gateway":
+            _watch(tasks, operations, "sessions", app.supervisor.run)
+            tasks.start_soon(app.store.run)
+            if app.vectors is not None:
+                tasks.start_soon(app.vectors.run)
+            if isinstance(app.model, Warmable):
+                tasks.start_soon(_warm, app.model)
+        if app.shared is None:
+            await tasks.start(serve_control, app.settings.home, control_handlers(app))
+        _tell_of_claims(app, channels, announce)
+        if operations is not None:
+            operations.set_unready(None)
         with anyio.CancelScope() as stopping:
-            tasks.start_soon(_stop_on_signal, stopping)
-            try:
-                await run_channels(app, channels, announce)
-            except ChannelRefused as error:
-                refused = error
+            tasks.start_soon(_stop_on_signal, stopping, operations)
+            if role == "worker":
+                announce("worker: ready")
+                await anyio.sleep_forever()
+            await run_channels(app, channels, announce)
+        if role == "worker":
+            await app.supervisor.drain(_FINISH)
         tasks.cancel_scope.cancel()
-    if refused is not None:
-        raise refused
 
 
-async def _search(store: TapeStore, request: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Answer ``tapebot tape search``."""
-    tapes, limit, problem = (request.get(name) for name in ("tapes", "limit", "problem"))
-    query = SearchQuery(
-        str(request.get("words", "")),
-        tapes=tuple(map(str, tapes)) if isinstance(tapes, list) else None,
-        limit=limit if type(limit) is int else 10,
-        problem=problem if isinstance(problem, str) else None,
-    )
-    hits = [hit_record(replace(hit, entry=_shown(hit.entry))) for hit in await store.search(query)]
-    if len(json.dumps(hits)) > _LARGEST_ANSWER:
-        raise TapeError(f"{len(hits)} hits are too much for one answer; ask for fewer of them")
-    return {"ok": True, "hits": hits}
+def _watch(
+    tasks: TaskGroup,
+    operations: Operations | None,
+    name: str,
+    job: Callable[[], Coroutine[Any, Any, object]],
+) -> None:
+    """Start a task without which the process is of no use."""
+    if operations is None:
+        tasks.start_soon(job)
+    else:
+        tasks.start_soon(operations.watched, name, job)
 
 
-def _shown(entry: TapeEntry) -> TapeEntry:
-    """Return as much of an entry as a line of an answer shows."""
-    meta = {key: value for key, value in entry.meta.items() if key != "attachments"}
-    return replace(entry, payload=_cut(entry.payload), meta=_cut(meta))
+def _tell_of_claims(app: App, channels: list[Running], announce: Announce) -> None:
+    platforms = {one.name.partition("-")[0] for one in channels} - {CONSOLE.channel}
+    for name in sorted(platforms):
+        if (code := app.door.claim_code_for(name)) is not None:
+            announce(
+                f"{name.capitalize()}: nobody there owns this bot yet. To own it, send it in a "
+                f"private chat: /claim {code}"
+            )
 
 
-def _cut(value: Any) -> Any:
-    """Return a JSON value whose texts are not long."""
-    if isinstance(value, str):
-        more = len(value) - _LONGEST_TEXT
-        return f"{value[:_LONGEST_TEXT]} … ({more} more characters)" if more > 0 else value
-    if isinstance(value, dict):
-        return {key: _cut(one) for key, one in value.items()}
-    return [_cut(one) for one in value] if isinstance(value, list) else value
-
-
-def _announcer(app: App) -> Announce:
+def _announcer(app: App, role: Role, tasks: TaskGroup) -> Announce:
     """Return what tells whoever runs the program, each in one line."""
-    if not at_terminal():
-        return lambda text: print(_clean(text), flush=True)  # noqa: T201 (what it is run for)
-    return lambda text: app.bus.show(Answer(_CONSOLE, new_id("notice"), _clean(text)))
+    if role != "both" or not at_terminal():
+        return _print
+    send, receive = anyio.create_memory_object_stream[str](100)
+
+    async def tell() -> None:
+        async for text in receive:
+            if not _shows_console(app):
+                _print(text)
+                continue
+            try:
+                await app.bus.send(Answer(CONSOLE, new_id("notice"), text))
+            except BusError as error:
+                logger.warning("not told at the console, since %s: %s", error, text)
+
+    tasks.start_soon(tell)
+    return lambda text: send.send_nowait(_clean(text))
+
+
+def _shows_console(app: App) -> bool:
+    """Say whether what is sent to the console is shown here, not by another process that has it."""
+    return app.shared is None or CONSOLE_LEASE in app.shared.leases.names
+
+
+def _print(text: str) -> None:
+    print(_clean(text), flush=True)  # noqa: T201 (what it is run for)
 
 
 def _clean(text: str) -> str:
@@ -126,14 +187,16 @@ async def _warm(model: Warmable) -> None:
         logger.warning("the model cannot be used: %s", error)
 
 
-async def _stop_on_signal(scope: anyio.CancelScope) -> None:
+async def _stop_on_signal(scope: anyio.CancelScope, operations: Operations | None) -> None:
     """Cancel the channels when asked to stop."""
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async for received in signals:
             logger.info("stopping on %s", received.name)
+            if operations is not None:
+                operations.set_unready("it is stopping")
             scope.cancel()
 
 
-def run(settings: Settings) -> None:
+def run(settings: Settings, role: Role = "both") -> None:
     """Run ``serve`` to its end in a new event loop."""
-    anyio.run(serve, settings)
+    anyio.run(serve, settings, role)

@@ -1,13 +1,17 @@
-"""Opens the store that the settings name: files, memory, a tape server, or one that is installed."""
+"""Opens the store that the settings name: the database, files, memory, a tape server, or an installed one."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from importlib.metadata import entry_points
 from typing import cast
 from urllib.parse import urlsplit
 
+import anyio
+
+from bot.app.shared import Shared, open_shared
 from bot.clock import Clock
 from bot.errors import SettingsError
 from bot.settings import Settings
@@ -22,10 +26,53 @@ GROUP = "tapebot.tape_stores"
 StoreFactory = Callable[[Settings], TapeStore]
 
 
+@asynccontextmanager
+async def open_tape_store(
+    settings: Settings,
+    *,
+    clock: Clock | None = None,
+    read_only: bool = False,
+    shared: Shared | None = None,
+) -> AsyncIterator[TapeStore]:
+    """Open the store of the settings, that in the database where one is set; close it at the end.
+
+    Args:
+        settings: Say which, and where.
+        clock: Gives entries their time, where the store is in this process.
+        read_only: Take no lock, for looking at the tapes of a running program.
+        shared: The database, where it is open already.
+
+    Raises:
+        SettingsError: There is no such store, or a part that it needs is missing.
+        TapeLocked: Another process has the folder.
+        DatabaseUnavailable: The database cannot be reached.
+        DatabaseOutdated: It is of another version; the text says what to do.
+    """
+    if shared is None and settings.database_url is not None:
+        async with (
+            open_shared(settings) as opened,
+            open_tape_store(settings, clock=clock, shared=opened) as store,
+        ):
+            yield store
+        return
+    if shared is None:
+        store = build_tape_store(settings, clock=clock, read_only=read_only)
+    else:
+        from bot.tape.stores.postgres import PostgresTapeStore
+
+        workspace = settings.workspace_id or ""
+        store = PostgresTapeStore(shared.database, shared.wakeups, clock=clock, workspace=workspace)
+    try:
+        yield store
+    finally:
+        with anyio.CancelScope(shield=True):
+            await store.close()
+
+
 def build_tape_store(
     settings: Settings, *, clock: Clock | None = None, read_only: bool = False
 ) -> TapeStore:
-    """Return the store of ``tape_store``; the caller runs and closes it.
+    """Return the store of ``tape_store``, whether or not a database is set; the caller closes it.
 
     Args:
         settings: Say which, and where.

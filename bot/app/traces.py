@@ -19,7 +19,7 @@ from bot.app.wording import Wording, file_holds
 from bot.bus import Bus
 from bot.errors import TapeWriteError
 from bot.files import sync_directory
-from bot.media.blobs import BlobStore
+from bot.media.blobs import Blobs
 from channels.console.history import forget_typed
 
 logger = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ class Traces:
         blobs: Keeps files that people sent.
     """
 
-    def __init__(self, home: Path, bus: Bus, blobs: BlobStore) -> None:
+    def __init__(self, home: Path, bus: Bus, blobs: Blobs) -> None:
         self._home = home
         self._bus = bus
         self._blobs = blobs

@@ -22,7 +22,9 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
+from bot.access.roster import Roster
 from bot.cli.doctor_channels import channel_findings
+from bot.cli.doctor_database import database_findings
 from bot.cli.doctor_tapes import store_finding
 from bot.cli.finding import Finding, Level
 from bot.errors import SettingsError, TapebotError
@@ -68,14 +70,20 @@ async def examine(
         return [*(Finding("settings", "bad", line, "Correct it.") for line in lines), *findings]
     findings.insert(0, Finding("settings", "ok", "all known and valid"))
     findings += await anyio.to_thread.run_sync(lambda: list(_on_disk(settings)))
-    if settings.tape_store != "file":
+    shared: Roster | TapebotError | None = None
+    if settings.database_url is not None:
+        found, shared = await database_findings(settings)
+        findings += found
+    elif settings.tape_store != "file":
         findings.append(await store_finding(settings, ask=probe is not None))
     findings += _models(settings)
     if probe is not None:
         findings.append(await _answer(probe, settings.model_timeout))
     findings.append(Finding("time", "ok", f"times are shown in {settings.timezone}"))
     asks = probe is not None
-    findings += await anyio.to_thread.run_sync(lambda: list(channel_findings(settings, ask=asks)))
+    findings += await anyio.to_thread.run_sync(
+        lambda: list(channel_findings(settings, ask=asks, roster=shared))
+    )
     redact = Redactor(settings.secrets())
     return [replace(each, text=redact(each.text), remedy=redact(each.remedy)) for each in findings]
 
@@ -123,7 +131,7 @@ def _on_disk(settings: Settings) -> Iterator[Finding]:
         if is_folder:
             yield _writable(home)
             yield from _modes(home)
-            if settings.tape_store == "file":
+            if settings.tape_store == "file" and settings.database_url is None:
                 yield _lock(home / "tapes")
         else:
             yield Finding("home", "bad", f"{home} is a file", "Set TAPEBOT_HOME to a folder.")

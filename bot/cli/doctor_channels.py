@@ -9,11 +9,10 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 
-from bot.access.book import read_roster
-from bot.access.door import FILE
-from bot.access.roster import Named, has_owner
+from bot.access.file_book import FILE, read_roster
+from bot.access.roster import Named, Roster, has_owner
 from bot.cli.finding import Finding
-from bot.errors import SettingsError
+from bot.errors import SettingsError, TapebotError
 from bot.settings import Settings
 
 _TELEGRAM = "https://api.telegram.org"
@@ -21,12 +20,15 @@ _DISCORD = "https://discord.com/api/v10"
 _SECONDS = 10
 
 
-def channel_findings(settings: Settings, *, ask: bool) -> Iterator[Finding]:
+def channel_findings(
+    settings: Settings, *, ask: bool, roster: Roster | TapebotError | None = None
+) -> Iterator[Finding]:
     """Say which channels are set up, whether they can run, and whether anybody is let in.
 
     Args:
         settings: The settings.
         ask: Ask the platforms whether they know the tokens.
+        roster: Who was let in, or why that is not known; None to read the home's file.
     """
     if not settings.telegram_token and settings.discord_token is None:
         remedy = "Set TAPEBOT_TELEGRAM_TOKEN or TAPEBOT_DISCORD_TOKEN to be reached elsewhere."
@@ -44,7 +46,7 @@ def channel_findings(settings: Settings, *, ask: bool) -> Iterator[Finding]:
             headers={"Authorization": f"Bot {secret}", "User-Agent": "DiscordBot (tapebot, 0)"},
         )
         yield _channel("Discord", "discord", "discord", ask and request)
-    yield _access(settings)
+    yield _access(settings, roster)
 
 
 def _channel(name: str, module: str, extra: str, request: urllib.request.Request | bool) -> Finding:
@@ -72,11 +74,13 @@ def _channel(name: str, module: str, extra: str, request: urllib.request.Request
     return Finding("channels", "ok", f"{name}: @{who or '?'} is known there")
 
 
-def _access(settings: Settings) -> Finding:
+def _access(settings: Settings, roster: Roster | TapebotError | None) -> Finding:
     try:
-        roster = read_roster(settings.home / FILE)
+        roster = read_roster(settings.home / FILE) if roster is None else roster
     except SettingsError as error:
-        return Finding("access", "bad", str(error))
+        roster = error
+    if isinstance(roster, TapebotError):
+        return Finding("access", "bad", str(roster))
     named = Named(frozenset(settings.owners), frozenset(settings.allow))
     if not has_owner(roster, named):
         remedy = "Start it and send it the claim code that it prints, or set TAPEBOT_OWNERS."

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 import anyio
 import anyio.to_thread
 
-from bot.app.tapes import build_tape_store
+from bot.app.tapes import open_tape_store
 from bot.cli.tape import printable
 from bot.errors import SettingsError, TapeNotFound
 from bot.exchange.exporting import SUFFIXES, Format, exported
@@ -51,9 +51,8 @@ def export_tape(
 async def _export(
     settings: Settings, session: str | None, form: Format, output: Path | None, into: Path | None
 ) -> None:
-    store = build_tape_store(settings, read_only=True)
     zone = ZoneInfo(settings.timezone)
-    try:
+    async with open_tape_store(settings, read_only=True) as store:
         if session is not None:
             await store.version(session)
         sessions = [session] if session is not None else await store.list_tapes()
@@ -70,8 +69,6 @@ async def _export(
                         await anyio.to_thread.run_sync(_write, out, piece)
             if session is None:
                 print(f"{printable(name)}\t{path}")
-    finally:
-        await store.close()
 
 
 @contextmanager

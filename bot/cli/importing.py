@@ -10,7 +10,8 @@ from zoneinfo import ZoneInfo
 
 import anyio
 
-from bot.app.tapes import build_tape_store
+from bot.app.shared import open_shared
+from bot.app.tapes import open_tape_store
 from bot.bus import Address
 from bot.cli.tape import printable
 from bot.clock import SystemClock
@@ -19,7 +20,7 @@ from bot.exchange.bub import read_bub
 from bot.exchange.foreign import Found
 from bot.exchange.landing import Landing
 from bot.exchange.nanobot import read_nanobot
-from bot.exchange.restore import restore
+from bot.exchange.restore import Restored, restore
 from bot.settings import Settings
 from bot.tape.stores.folder import TapeFolder
 
@@ -37,10 +38,10 @@ def import_jsonl(settings: Settings, path: Path, *, dry_run: bool = False) -> in
     Raises:
         TapeLocked: A tapebot runs.
         TapeNotFound: There is nothing at the path.
-        SettingsError: Tapes are not in files.
+        SettingsError: Tapes are neither in files nor in a database.
         TapeWriteError: The storage refused.
     """
-    if settings.tape_store != "file":
+    if settings.tape_store != "file" and settings.database_url is None:
         raise SettingsError(
             "TAPEBOT_TAPE_STORE: an export becomes a tape only where tapes are files; import it "
             "there, or on the machine of the tape server, with this setting left out"
@@ -48,17 +49,16 @@ def import_jsonl(settings: Settings, path: Path, *, dry_run: bool = False) -> in
     files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
     if not path.exists() or not files:
         raise TapeNotFound(f"{path}: there is no export here")
+    if settings.database_url is not None:
+        return 1 if anyio.run(_restore_shared, settings, files, dry_run) else 0
     folder = TapeFolder(settings.home / "tapes", settings.workspace_id or "")
     refused = False
     with _locked(folder, dry_run=dry_run):
         for file in files:
             try:
-                made = restore(file, folder, dry_run=dry_run)
+                _made(restore(file, folder, dry_run=dry_run), dry_run=dry_run)
             except (TapeExists, InvalidEntry, OSError) as error:
-                refused = True
-                print(f"refused\t{printable(_why(file, error))}", file=sys.stderr)
-            else:
-                print(f"{_did(dry_run)}\t{printable(made.session)}: {made.entries} entries")
+                refused = _refused(file, error)
     return 1 if refused else 0
 
 
@@ -104,6 +104,34 @@ def import_bub(
     return _bring(settings, path, lambda: read_bub(path, zone, sessions), None, dry_run=dry_run)
 
 
+async def _restore_shared(settings: Settings, files: Sequence[Path], dry_run: bool) -> bool:
+    """Make tapes of a database, also beside running processes; return whether one was refused."""
+    workspace, refused = settings.workspace_id or "", False
+    async with open_shared(settings) as shared:
+        assert shared is not None
+        from bot.exchange.restore_shared import restore_shared
+
+        async with open_tape_store(settings, shared=shared) as store:
+            for file in files:
+                try:
+                    made = await restore_shared(
+                        file, store, shared.database, workspace, dry_run=dry_run
+                    )
+                    _made(made, dry_run=dry_run)
+                except (TapeExists, InvalidEntry, OSError) as error:
+                    refused = _refused(file, error)
+    return refused
+
+
+def _made(made: Restored, *, dry_run: bool) -> None:
+    print(f"{_did(dry_run)}\t{printable(made.session)}: {made.entries} entries")
+
+
+def _refused(file: Path, error: Exception) -> bool:
+    print(f"refused\t{printable(_why(file, error))}", file=sys.stderr)
+    return True
+
+
 def _bring(
     settings: Settings,
     path: Path,
@@ -112,7 +140,7 @@ def _bring(
     *,
     dry_run: bool,
 ) -> int:
-    if settings.tape_store == "memory":
+    if settings.tape_store == "memory" and settings.database_url is None:
         raise SettingsError("TAPEBOT_TAPE_STORE: what is imported into memory is gone at once")
     if memory_to is not None:
         try:
@@ -130,18 +158,15 @@ def _bring(
 
 
 async def _land(settings: Settings, found: Found, memory_to: str | None, dry_run: bool) -> int:
-    store = build_tape_store(settings, read_only=dry_run)
     refused = False
-    landing = Landing(store, SystemClock(), settings.retention_days, memory_to, dry_run)
-    try:
+    async with open_tape_store(settings, read_only=dry_run) as store:
+        landing = Landing(store, SystemClock(), settings.retention_days, memory_to, dry_run)
         outcomes = landing.bring(found)
         async with aclosing(outcomes):
             async for one in outcomes:
                 refused |= one.status == "refused"
                 done = _did(dry_run) if one.status == "imported" else one.status
                 print(f"{done}\t{printable(one.session)}: {printable(one.text)}", flush=True)
-    finally:
-        await store.close()
     return 1 if refused else 0
 
 

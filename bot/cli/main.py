@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from bot.cli.parser import make_parser
 from bot.errors import SettingsError, TapebotError
-from bot.settings import Settings, export_dotenv, load_settings
+from bot.settings import Role, Settings, export_dotenv, load_settings
 from bot.telemetry.logging import configure_logging
 
 WRONG_SETTINGS = 2
@@ -64,10 +64,14 @@ def _run(chosen: argparse.Namespace) -> int:
         return _memory(settings, chosen)
     if chosen.command == "import":
         return _import(settings, chosen)
+    if chosen.command in ("db", "migrate"):
+        return _database(settings, chosen)
     if chosen.command == "tape-server":
         from bot.cli.tape_server import run_command
 
         return run_command(settings, chosen)
+    if chosen.command in ("gateway", "worker"):
+        return _run_program(settings, chosen.command)
     return _talk(settings)
 
 
@@ -122,10 +126,23 @@ def _import(settings: Settings, chosen: argparse.Namespace) -> int:
     return import_jsonl(settings, chosen.path, dry_run=dry_run)
 
 
+def _database(settings: Settings, chosen: argparse.Namespace) -> int:
+    if chosen.command == "migrate":
+        from bot.cli.migrate import migrate
+
+        return migrate(settings, chosen.source, chosen.target, dry_run=chosen.dry_run)
+    from bot.cli.db import database_status, migrate_database
+
+    return migrate_database(settings) if chosen.db == "migrate" else database_status(settings)
+
+
 def _talk(settings: Settings) -> int:
     from bot.cli.first_run import offer_model
 
-    settings = offer_model(settings)
+    return _run_program(offer_model(settings), "both")
+
+
+def _run_program(settings: Settings, role: Role) -> int:
     at_terminal = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
     stop = configure_logging(
         settings.home, settings.log_level, settings.secrets(), to_stderr=not at_terminal
@@ -133,7 +150,7 @@ def _talk(settings: Settings) -> int:
     try:
         from bot.app import run
 
-        run(settings)
+        run(settings, role)
     finally:
         stop()
     return 0

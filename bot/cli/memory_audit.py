@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 import anyio
 
-from bot.app.tapes import build_tape_store
+from bot.app.tapes import open_tape_store
 from bot.cli.tape import printable
 from bot.clock import Clock, SystemClock
 from bot.errors import TapebotError, TapeError
@@ -78,8 +78,7 @@ def audit_memory(
 async def _audit(settings: Settings, session: str | None, clock: Clock) -> _Report:
     now = clock.now().astimezone(ZoneInfo(settings.timezone))
     report = _Report()
-    store = build_tape_store(settings, read_only=True)
-    try:
+    async with open_tape_store(settings, read_only=True) as store:
         names = await _names(store, session)
         gathering = Gathering(store, clock)
         # A private chat's facts are on a tape of their own, which others share.
@@ -102,8 +101,6 @@ async def _audit(settings: Settings, session: str | None, clock: Clock) -> _Repo
             else:
                 report.facts[name] = len(scope.fold.active())
                 report.findings += audit_scope(scope, now)
-    finally:
-        await store.close()
     report.findings.sort(key=lambda one: (one.scope, KINDS.index(one.kind)))
     return report
 

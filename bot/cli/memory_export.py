@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import anyio
 import anyio.to_thread
 
-from bot.app.tapes import build_tape_store
+from bot.app.tapes import open_tape_store
 from bot.cli.tape import printable
 from bot.clock import SystemClock, iso
 from bot.errors import SettingsError
@@ -85,8 +85,5 @@ def write_memory_files(settings: Settings, session: str, folder: Path) -> int:
 
 
 async def _reading(settings: Settings, use: Callable[[TapeStore], Awaitable[T]]) -> T:
-    store = build_tape_store(settings, read_only=True)
-    try:
+    async with open_tape_store(settings, read_only=True) as store:
         return await use(store)
-    finally:
-        await store.close()

@@ -11,14 +11,17 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
-from bot.access.book import read_roster
-from bot.access.door import FILE, open_door
+from bot.access.door import open_door
+from bot.access.file_book import FILE, read_roster
 from bot.access.roster import Named
 from bot.access.wording import NO_SUCH_CODE, Listing
+from bot.app.shared import open_shared
+from bot.bus import Address, Answer
 from bot.cli.tape import printable
 from bot.clock import SystemClock
 from bot.control import call_control
 from bot.errors import SettingsError, TapeLocked
+from bot.ids import new_id
 from bot.settings import Settings
 
 
@@ -29,7 +32,7 @@ def pair(settings: Settings, code: str | None) -> int:
 
     Raises:
         TapeLocked: A bot runs that cannot be asked.
-        SettingsError: The roster's file is damaged, or another user's.
+        SettingsError: The roster is damaged, or its file another user's.
         TapebotError: The bot did not answer, or the change could not be recorded.
     """
     reply = anyio.run(_pair, settings, code)
@@ -52,6 +55,8 @@ async def _pair(settings: Settings, code: str | None) -> Mapping[str, Any]:
     reply = await call_control(settings.home, request)
     if reply is not None:
         return reply
+    if settings.database_url is not None:
+        return await _pair_shared(settings, request)
     if code is None:
         # Looking takes no lock and makes no folder.
         roster = await anyio.to_thread.run_sync(read_roster, settings.home / FILE)
@@ -71,6 +76,32 @@ async def _pair(settings: Settings, code: str | None) -> Mapping[str, Any]:
         if reply is None:
             raise
         return reply
+
+
+async def _pair_shared(settings: Settings, request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Do it in the database: all processes see it at once, and a gateway tells the newcomer."""
+    async with open_shared(settings) as shared:
+        assert shared is not None
+        from bot.access.postgres_book import PostgresBook
+        from bot.bus.postgres import PostgresBus
+
+        bus = PostgresBus(
+            shared.database,
+            shared.wakeups,
+            holder=shared.holder,
+            session_limit=settings.session_limit,
+            exports=settings.home / "exports",
+        )
+
+        async def tell(address: Address, text: str) -> None:
+            await bus.send(Answer(address, new_id("notice"), text))
+
+        book, owners, allow = PostgresBook(shared.database), settings.owners, settings.allow
+        try:
+            async with open_door(book, owners=owners, allow=allow, tell=tell) as door:
+                return await door.handle(request)
+        finally:
+            await bus.aclose()
 
 
 def _refuse_to_take_over(path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 FORMATS = ("jsonl", "markdown", "trajectories")
 SCOPES = ("read", "append", "admin")
+PLACES = ("files", "postgres")
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -17,6 +18,8 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="store_true", help="print the version")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     commands.add_parser("run", help="talk here, or run the bot (the default)")
+    commands.add_parser("gateway", help="run only the channels; sessions run in workers")
+    commands.add_parser("worker", help="run only sessions; channels run in gateways")
     doctor = commands.add_parser("doctor", help="check settings, folders, model and channels")
     doctor.add_argument("--probe", action="store_true", help="also ask the model and the platforms")
     pair = commands.add_parser("pair", help="show who may use the bot, or let somebody in")
@@ -24,6 +27,10 @@ def make_parser() -> argparse.ArgumentParser:
     _tape(commands.add_parser("tape", help="look at tapes, search, check and export them"))
     _memory(commands.add_parser("memory", help="check what is remembered, or take it away"))
     _import(commands.add_parser("import", help="bring conversations and memory over"))
+    _database(commands.add_parser("db", help="set the database up that processes share"))
+    _migrate(
+        commands.add_parser("migrate", help="move everything from files to the database, or back")
+    )
     _tape_server(commands.add_parser("tape-server", help="serve tapes to bots on other machines"))
     _eval(commands.add_parser("eval", help="measure how well what was said is found again"))
     return parser
@@ -79,6 +86,22 @@ def _import(parser: argparse.ArgumentParser) -> None:
     for kind in (nanobot, bub, exports):
         kind.add_argument("path", type=Path, help="its home, a folder, or one file")
         kind.add_argument("--dry-run", action="store_true", help="only say what would be done")
+
+
+def _database(parser: argparse.ArgumentParser) -> None:
+    commands = parser.add_subparsers(dest="db", required=True, metavar="COMMAND")
+    commands.add_parser("migrate", help="make its tables, or bring them to this version")
+    commands.add_parser("status", help="say whether they are of this version, and what they hold")
+
+
+def _migrate(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Copies all that a home holds from one place to the other, compares both, and leaves the first "
+        "as it is. Cut short, it goes on where it is run again."
+    )
+    parser.add_argument("source", choices=PLACES, metavar="FROM", help="files or postgres")
+    parser.add_argument("target", choices=PLACES, metavar="TO", help="files or postgres")
+    parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
 
 
 def _tape_server(parser: argparse.ArgumentParser) -> None:

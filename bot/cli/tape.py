@@ -12,7 +12,7 @@ import anyio
 from bot.agent.context import View, records_tail
 from bot.agent.views.exact import in_view
 from bot.agent.views.registry import context_builder
-from bot.app.tapes import build_tape_store
+from bot.app.tapes import open_tape_store
 from bot.errors import TapeNotFound
 from bot.llm.base import ChatMessage
 from bot.memory.fold import SessionFold
@@ -42,12 +42,9 @@ def list_tapes(settings: Settings) -> int:
     """Print the sessions with the number of their entries."""
 
     async def run() -> None:
-        store = build_tape_store(settings, read_only=True)
-        try:
+        async with open_tape_store(settings, read_only=True) as store:
             for name in await store.list_tapes():
                 print(f"{printable(name)}\t{await store.version(name)} entries")
-        finally:
-            await store.close()
 
     anyio.run(run)
     return 0
@@ -87,11 +84,8 @@ def show_turn(settings: Settings, session: str, turn: str) -> int:
 
 def _read(settings: Settings, session: str) -> list[TapeEntry]:
     async def run() -> list[TapeEntry]:
-        store = build_tape_store(settings, read_only=True)
-        try:
+        async with open_tape_store(settings, read_only=True) as store:
             return await store.read(session)
-        finally:
-            await store.close()
 
     return anyio.run(run)
 

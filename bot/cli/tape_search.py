@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import anyio
 
-from bot.app.tapes import build_tape_store
+from bot.app.tapes import open_tape_store
 from bot.cli.tape import printable, timeline_line
 from bot.control import call_control
 from bot.errors import TapeError, TapeLocked
@@ -53,7 +53,9 @@ async def _hits(settings: Settings, query: SearchQuery) -> list[Hit]:
         "problem": query.problem,
         "limit": query.limit,
     }
-    reply = await call_control(settings.home, asked)
+    # The database's own index is up to date, whoever runs.
+    shared = settings.database_url is not None
+    reply = None if shared else await call_control(settings.home, asked)
     if reply is not None:
         if not reply.get("ok"):
             raise TapeError(str(reply.get("text")))
@@ -61,11 +63,9 @@ async def _hits(settings: Settings, query: SearchQuery) -> list[Hit]:
         # A bot of an earlier version, which may still be running, knows of no problems.
         return [hit for hit in hits if query.problem in (None, problem_of(hit.entry))]
     try:
-        store = build_tape_store(settings)
+        async with open_tape_store(settings) as store:
+            return await store.search(query)
     except TapeLocked:
         # Whoever has them is no bot: a tape server, or another command.
-        store = build_tape_store(settings, read_only=True)
-    try:
-        return await store.search(query)
-    finally:
-        await store.close()
+        async with open_tape_store(settings, read_only=True) as store:
+            return await store.search(query)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import anyio
 
-from bot.app.tapes import build_tape_store
+from bot.app.tapes import open_tape_store
 from bot.cli.tape import printable
 from bot.errors import SettingsError
 from bot.settings import Settings
@@ -43,7 +43,8 @@ def tape_server(settings: Settings) -> int:
             "the tape server has no token, so nobody could use it; make one: "
             "tapebot tape-server token add NAME --scope append"
         )
-    if settings.tape_store.startswith(("http://", "https://")):
+    shared = settings.database_url is not None
+    if not shared and settings.tape_store.startswith(("http://", "https://")):
         raise SettingsError(
             "TAPEBOT_TAPE_STORE: the tape server serves tapes of its own; unset the address of another"
         )
@@ -55,18 +56,16 @@ def tape_server(settings: Settings) -> int:
         ) from error
 
     async def serve() -> None:
-        store = build_tape_store(settings)
-        try:
+        in_files = settings.tape_store == "file" and not shared
+        async with open_tape_store(settings) as store:
             await serve_store(
                 store,
                 tokens,
                 bound,
                 most=settings.tape_server_max_mb * 1_000_000,
-                folder=settings.home / "tapes" if settings.tape_store == "file" else None,
+                folder=settings.home / "tapes" if in_files else None,
                 ready=_say,
             )
-        finally:
-            await store.close()
 
     stop = configure_logging(settings.home, settings.log_level, settings.secrets())
     try:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import anyio
+
+from bot.app.tapes import open_tape_store
 from bot.cli.tape import printable
 from bot.errors import SettingsError
+from bot.exchange.verifying import verify_tape
 from bot.settings import Settings
 from bot.tape.stores.examine import examine
 
@@ -20,8 +24,10 @@ def verify(settings: Settings, session: str | None) -> int:
 
     Raises:
         TapeNotFound: There is no such tape.
-        SettingsError: The tapes are not in files here.
+        SettingsError: The tapes are neither in files here nor in a database.
     """
+    if settings.database_url is not None:
+        return anyio.run(_verify_shared, settings, session)
     if settings.tape_store != "file":
         raise SettingsError(
             "only tapes in files of this machine can be checked, and TAPEBOT_TAPE_STORE says that they "
@@ -29,8 +35,28 @@ def verify(settings: Settings, session: str | None) -> int:
         )
     report = examine(settings.home / "tapes", settings.workspace_id or "", session)
     for problem in report.problems:
-        print(printable(str(problem)).replace("\n", " "))
-    checked = f"tapes: {report.tapes}, files: {report.files}, entries checked: {report.entries:,}"
-    found = len(report.problems)
-    print(f"{checked}; {f'problems: {found:,}' if found else 'nothing is wrong'}")
+        _say(str(problem))
+    _conclude(f"tapes: {report.tapes}, files: {report.files}", report.entries, len(report.problems))
+    return 1 if report.problems else 0
+
+
+async def _verify_shared(settings: Settings, session: str | None) -> int:
+    entries = found = 0
+    async with open_tape_store(settings, read_only=True) as store:
+        names = await store.list_tapes() if session is None else [session]
+        for name in names:
+            check = await verify_tape(store, name)
+            for problem in check.problems:
+                _say(f"{name}: {problem}")
+            entries, found = entries + check.entries, found + len(check.problems)
+    _conclude(f"tapes: {len(names)}", entries, found)
     return 1 if found else 0
+
+
+def _say(text: str) -> None:
+    print(printable(text).replace("\n", " "))
+
+
+def _conclude(seen: str, entries: int, found: int) -> None:
+    outcome = f"problems: {found:,}" if found else "nothing is wrong"
+    print(f"{seen}, entries checked: {entries:,}; {outcome}")

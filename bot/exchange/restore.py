@@ -8,6 +8,7 @@ after a kill it is there or not.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -53,22 +54,33 @@ def restore(path: Path, folder: TapeFolder, *, dry_run: bool = False) -> Restore
         TapeWriteError: The storage refused; there is no new tape.
         OSError: The file cannot be read.
     """
+    with opened(path) as (session, entries):
+        live = folder.live_path(session)
+        if live.exists() or successor(live).exists() or folder.segments(session):
+            raise TapeExists(f"there is a tape {session} already; it is left as it is")
+        if dry_run:
+            return counted(session, entries)
+        try:
+            with replacing(live) as out:
+                return counted(session, _copied(entries, out))
+        except OSError as error:
+            raise TapeWriteError(f"tape {session} was not made ({error.strerror})") from error
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[tuple[str, Iterator[TapeEntry]]]:
+    """Open an export; yield the session that it is of, and its entries, which are checked on the way.
+
+    Raises:
+        InvalidEntry: The file is no export; of a later line, when its entry is asked for.
+        OSError: The file cannot be read.
+    """
     if not path.is_file():
         raise InvalidEntry(f"{path}: is no regular file; save what is to be imported as one")
     with path.open("rb") as file:
         session = _session(path, file)
-        live = folder.live_path(session)
-        if live.exists() or successor(live).exists() or folder.segments(session):
-            raise TapeExists(f"there is a tape {session} already; it is left as it is")
         file.seek(0)
-        entries = _entries(path, file)
-        if dry_run:
-            return _counted(session, entries)
-        try:
-            with replacing(live) as out:
-                return _counted(session, _copied(entries, out))
-        except OSError as error:
-            raise TapeWriteError(f"tape {session} was not made ({error.strerror})") from error
+        yield session, _entries(path, file)
 
 
 def _session(path: Path, file: IO[bytes]) -> str:
@@ -113,7 +125,8 @@ def _copied(entries: Iterator[TapeEntry], out: IO[bytes]) -> Iterator[TapeEntry]
         yield from portion
 
 
-def _counted(session: str, entries: Iterable[TapeEntry]) -> Restored:
+def counted(session: str, entries: Iterable[TapeEntry]) -> Restored:
+    """Go through entries; return what they come to."""
     count = last = 0
     for entry in entries:
         count, last = count + 1, entry.id

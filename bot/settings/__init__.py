@@ -8,6 +8,6 @@ Rule 4: an error names the variable, what was given and what is allowed; a secre
 
 from bot.settings.load import export_dotenv, load_settings
 from bot.settings.tree import PREFIX, Settings
-from bot.settings.values import ModelName
+from bot.settings.values import ModelName, Role
 
-__all__ = ["PREFIX", "ModelName", "Settings", "export_dotenv", "load_settings"]
+__all__ = ["PREFIX", "ModelName", "Role", "Settings", "export_dotenv", "load_settings"]

@@ -197,6 +197,24 @@ class Settings(BaseSettings):
         description='Where tapes are: "file", "memory", a tape server\'s address, or a store\'s name.',
     )
     tape_store_token: SecretStr | None = Field(None, description="Token for that tape server.")
+    database_url: SecretStr | None = Field(
+        None,
+        description="postgresql://user:password@host/name for tapes, bus and all else that processes "
+        "share; unset: files in the home folder.",
+    )
+    lease_seconds: float = Field(
+        30,
+        ge=1,
+        le=600,
+        description="Seconds after which what a dead process held goes to another.",
+    )
+    discord_shards: int = Field(
+        1, ge=1, le=16_384, description="Shards that gateways divide Discord's servers by."
+    )
+    operate_listen: Annotated[str, AfterValidator(host_and_port)] | None = Field(
+        None,
+        description="Where metrics and health are served, such as 127.0.0.1:9464; unset: nowhere.",
+    )
     tape_server_listen: Annotated[str, AfterValidator(host_and_port)] = Field(
         "127.0.0.1:8383", description="Where tapebot tape-server listens on this machine."
     )
@@ -300,7 +318,12 @@ class Settings(BaseSettings):
 
     def secrets(self) -> tuple[str, ...]:
         """Return the values that must never be shown, those of the environment included."""
-        set_here = [self.model_api_key, self.discord_token, self.tape_store_token]
+        set_here = [
+            self.model_api_key,
+            self.discord_token,
+            self.tape_store_token,
+            self.database_url,
+        ]
         set_here += [one.token for one in self.telegram_token]
         own = [secret.get_secret_value() for secret in set_here if secret is not None]
         names = (name for name in os.environ if _SECRET_NAME.search(name.upper()))

@@ -6,13 +6,16 @@ import difflib
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from pydantic import AfterValidator, GetCoreSchemaHandler, SecretStr, ValidationInfo
 from pydantic_core import CoreSchema, core_schema
 from tzlocal import get_localzone_name
+
+Role = Literal["both", "gateway", "worker"]
+"""What a process does: run channels, run sessions, or both."""
 
 
 def absolute(path: Path) -> Path:

@@ -1,0 +1,97 @@
+"""``tapebot db``: the tables of the database that processes share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import anyio
+
+from bot.app.shared import open_database
+from bot.errors import DatabaseUnavailable
+from bot.settings import Settings
+
+if TYPE_CHECKING:
+    from bot.database.connections import Database
+
+READY, WAITS = 0, 1
+
+_COUNTING = 600.0
+"""Seconds that it may take to go through all entries."""
+
+_SIZES = """
+select (select count(*) from tapebot.tape),
+    (select count(*) from tapebot.entry),
+    (select coalesce(sum(queue_length), 0) from pgmq.metrics_all()),
+    (select count(*) from tapebot.lease where until > clock_timestamp()),
+    pg_size_pretty(pg_database_size(current_database()))
+"""
+
+
+def migrate_database(settings: Settings) -> int:
+    """Run the steps that lead to this version, and print them.
+
+    Raises:
+        SettingsError: No database is set, or a part that it needs is missing.
+        DatabaseError: It cannot be reached, does not allow it, or is of a newer version.
+    """
+    anyio.run(_migrate, settings)
+    return READY
+
+
+def database_status(settings: Settings) -> int:
+    """Print which steps wait, and how much the database holds; return 1 where steps wait.
+
+    Raises:
+        SettingsError: No database is set, or a part that it needs is missing.
+        DatabaseError: It cannot be reached, or is of a newer version.
+    """
+    return anyio.run(_status, settings)
+
+
+async def _migrate(settings: Settings) -> None:
+    async with open_database(settings) as database:
+        from bot.database.schema import migrate
+
+        ran = await migrate(database)
+        for name in ran:
+            print(f"done\t{name}")
+        print(f"{database.place}: {_steps(len(ran))} run, and it is of this version")
+
+
+async def _status(settings: Settings) -> int:
+    async with open_database(settings) as database:
+        from bot.database.schema import pending
+
+        waiting = await pending(database)
+        for name in waiting:
+            print(f"waits\t{name}")
+        if waiting:
+            print(f"{database.place}: {_steps(len(waiting))} to be run: tapebot db migrate")
+            return WAITS
+        print(f"{database.place}: of this version; {await sizes(database)}")
+        return READY
+
+
+async def sizes(database: Database) -> str:
+    """Return in words how much a database of this version holds.
+
+    Raises:
+        DatabaseUnavailable: It cannot be reached, or refuses to say.
+    """
+    import psycopg
+
+    try:
+        rows = await database.fetch(_SIZES, seconds=_COUNTING)
+    except psycopg.Error as error:
+        raise DatabaseUnavailable(
+            f"the database at {database.place} does not say what it holds: {error}"
+        ) from error
+    tapes, entries, messages, leases, size = rows[0]
+    return (
+        f"tapes: {tapes:,}, entries: {entries:,}, waiting messages: {messages:,}, "
+        f"leases held: {leases:,}, {size} in all"
+    )
+
+
+def _steps(count: int) -> str:
+    return f"{count} step{'s' * (count != 1)}" if count else "no step"

@@ -1,0 +1,129 @@
+"""What ``tapebot doctor`` finds of the database that processes share."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bot.access.roster import Roster
+from bot.app.shared import open_database
+from bot.cli.finding import Finding
+from bot.errors import TapebotError
+from bot.settings import Settings
+
+if TYPE_CHECKING:
+    from bot.database.connections import Database
+
+_OLDEST = 150_000
+"""PostgreSQL 15, as the server counts."""
+
+_PATIENCE = 5.0
+"""Seconds in which it must answer."""
+
+_SKEW = 5.0
+"""Seconds that two clocks may differ: what people said is dated by one, and ordered beside the other."""
+
+_ASKED = """
+select current_setting('server_version_num')::int, current_setting('server_version'), clock_timestamp(),
+    current_setting('synchronous_commit'), current_setting('fsync'),
+    (select count(*) from tapebot.lease where until > clock_timestamp())
+"""
+_ASKED_EMPTY = _ASKED.replace(
+    "(select count(*) from tapebot.lease where until > clock_timestamp())", "0"
+)
+_QUEUE = "select to_regclass('pgmq.q_inbound_0') is not null"
+
+
+@dataclass(frozen=True, slots=True)
+class _Server:
+    """What a server says of itself.
+
+    Attributes:
+        number: Its version, as it counts.
+        version: Its version, for people.
+        ahead: Seconds by which its clock is ahead of this machine's.
+        unsafe: Settings by which what was confirmed may be lost.
+        leases: How many are held.
+    """
+
+    number: int
+    version: str
+    ahead: float
+    unsafe: list[str]
+    leases: int
+
+
+async def database_findings(settings: Settings) -> tuple[list[Finding], Roster | TapebotError]:
+    """Look at the database of the settings: nothing in it is changed.
+
+    Returns:
+        What was found; and who was let in, or why that is not known.
+    """
+    try:
+        async with open_database(settings, patience=_PATIENCE) as database:
+            found, whole = await _look(database)
+            if not whole:
+                return found, TapebotError("who may use the bot is not known: see the database")
+            from bot.exchange.moving_database import read_shared_roster
+
+            return found, await _roster(read_shared_roster(database))
+    except TapebotError as error:
+        remedy = "See that it runs, and correct TAPEBOT_DATABASE_URL."
+        return [Finding("database", "bad", str(error), remedy)], error
+
+
+async def _roster(asked: Awaitable[Roster]) -> Roster | TapebotError:
+    try:
+        return await asked
+    except TapebotError as error:
+        return error
+
+
+async def _look(database: Database) -> tuple[list[Finding], bool]:
+    """Return what was found, and whether the tables are there."""
+    from bot.database.schema import pending
+
+    waiting = await pending(database)
+    server = await _asked(database, empty=bool(waiting))
+    found = list(_server(database.place, server))
+    if waiting:
+        text = f"{len(waiting)} steps of its tables wait ({waiting[0]} is the next)"
+        found.append(Finding("database", "bad", text, "tapebot db migrate"))
+        return found, False
+    if not (await database.fetch(_QUEUE))[0][0]:
+        remedy = "Put the schema pgmq back from a copy of the database."
+        found.append(Finding("database", "bad", "its queues (pgmq) are gone", remedy))
+        return found, True
+    held = f"{server.leases} lease{'s' * (server.leases != 1)} held by running processes"
+    found.append(Finding("database", "ok", f"its tables are of this version; {held}"))
+    return found, True
+
+
+async def _asked(database: Database, *, empty: bool) -> _Server:
+    before = time.time()
+    rows = await database.fetch(_ASKED_EMPTY if empty else _ASKED)
+    after = time.time()
+    number, version, asked_at, commit, fsync, leases = rows[0]
+    # However long it took: asked between these two moments, the clocks may be the same.
+    now = asked_at.timestamp()
+    ahead = now - after if now > after else min(0.0, now - before)
+    unsafe = [f"synchronous_commit = {commit}"] if commit in ("off", "local") else []
+    unsafe += ["fsync = off"] if fsync == "off" else []
+    return _Server(number, version, ahead, unsafe, leases)
+
+
+def _server(place: str, server: _Server) -> Iterator[Finding]:
+    if server.number < _OLDEST:
+        text = f"{place}: PostgreSQL {server.version} is too old"
+        yield Finding("database", "bad", text, "Use PostgreSQL 15 or newer.")
+    else:
+        yield Finding("database", "ok", f"{place}: PostgreSQL {server.version} answers")
+    if abs(server.ahead) >= _SKEW:
+        side = "ahead of" if server.ahead > 0 else "behind"
+        text = f"its clock is {abs(server.ahead):.0f} seconds {side} this machine's"
+        yield Finding("database", "warn", text, "Synchronise both clocks (NTP).")
+    if server.unsafe:
+        text = f"it may lose what it confirmed ({', '.join(server.unsafe)})"
+        yield Finding("database", "warn", text, "Set them as PostgreSQL has them by default.")

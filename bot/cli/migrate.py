@@ -1,0 +1,168 @@
+"""``tapebot migrate``: move all that a home holds from files to the database, or back."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+from pydantic import SecretStr
+
+from bot.app.shared import open_shared
+from bot.cli.tape import printable
+from bot.errors import SettingsError, TapeLocked, TapeNotFound
+from bot.exchange.moving import Moved, move
+from bot.exchange.moving_files import FilesPlace
+from bot.settings import Settings
+
+if TYPE_CHECKING:
+    from bot.exchange.moving_database import DatabasePlace
+
+
+def migrate(settings: Settings, source: str, target: str, *, dry_run: bool = False) -> int:
+    """Copy everything, compare both sides, and print what became of each thing.
+
+    Args:
+        settings: Say where the home and the database are.
+        source: ``files`` or ``postgres``; left as it is.
+        target: The other one.
+        dry_run: Only say what would be done.
+
+    Returns:
+        1 where something is there that differs; then nothing was copied.
+
+    Raises:
+        SettingsError: No database is set, or both places are the same.
+        TapeLocked: A tapebot runs on the files or on the database.
+        TapeNotFound: The home holds nothing.
+        DatabaseError: The database cannot be reached, or is of another version.
+        TapeError: Something cannot be read or written; the same command goes on.
+    """
+    if source == target:
+        raise SettingsError(
+            f"from {source} to {target}: allowed: tapebot migrate files postgres, and "
+            "tapebot migrate postgres files"
+        )
+    if settings.database_url is None:
+        raise SettingsError(
+            "TAPEBOT_DATABASE_URL: not set, and it names the database; "
+            "allowed: postgresql://user:password@host:port/name"
+        )
+    if settings.tape_store != "file":
+        raise SettingsError(
+            f"TAPEBOT_TAPE_STORE: given {settings.tape_store!r}; only tapes in files of this machine "
+            "can be moved: unset it, or run this where they are"
+        )
+    moved = anyio.run(_migrate, settings, source == "files", dry_run)
+    if moved.differing:
+        _note(_differs(settings, target))
+        return 1
+    _conclude(settings, moved, target, dry_run=dry_run)
+    return 0
+
+
+async def _migrate(settings: Settings, to_database: bool, dry_run: bool) -> Moved:
+    files = FilesPlace(settings.home, settings.workspace_id or "")
+    if to_database and not await files.anything():
+        raise TapeNotFound(f"{settings.home}: there is nothing here that could be moved")
+    async with _database(settings) as database, AsyncExitStack() as held:
+        if not dry_run:
+            await held.enter_async_context(_alone(files, database))
+        source, target = (files, database) if to_database else (database, files)
+        moved = await move(source, target, say=_say, dry_run=dry_run)
+        if not dry_run and (busy := await database.users()):
+            raise TapeLocked(f"a tapebot was started meanwhile ({busy}): stop it, and move again")
+        if not to_database and (answers := await database.answers()):
+            _note(
+                f"{answers} answers were on their way: those to messages are shown again from the tapes, "
+                "and notices are lost"
+            )
+    damaged = files.tapes.statistics()["damaged_lines"]
+    if damaged:
+        _note(
+            f"{damaged} damaged lines of the files cannot be read and are not moved; "
+            "`tapebot tape verify` names them"
+        )
+    if others := await anyio.to_thread.run_sync(files.others):
+        _note(
+            f"{others} tapes of other workspaces stay in {settings.home}: move them with their "
+            "TAPEBOT_WORKSPACE_ID"
+        )
+    return moved
+
+
+@asynccontextmanager
+async def _database(settings: Settings) -> AsyncIterator[DatabasePlace]:
+    assert settings.database_url is not None
+    try:
+        from psycopg import ProgrammingError
+        from psycopg.conninfo import make_conninfo
+
+        from bot.exchange.moving_database import NAME, DatabasePlace
+    except ImportError as error:
+        raise SettingsError(
+            f"TAPEBOT_DATABASE_URL: needs {error.name}: pip install 'tapebot[postgres]'"
+        ) from error
+    url = settings.database_url.get_secret_value()
+    try:
+        # Its own connections must not look like those of a tapebot that runs.
+        named = make_conninfo(url, application_name=NAME)
+    except ProgrammingError:
+        named = url
+    renamed = settings.model_copy(update={"database_url": SecretStr(named)})
+    async with open_shared(renamed) as shared:
+        assert shared is not None
+        yield DatabasePlace(shared.database, shared.wakeups, settings.workspace_id or "")
+
+
+@asynccontextmanager
+async def _alone(files: FilesPlace, database: DatabasePlace) -> AsyncIterator[None]:
+    """See that nobody works in either place, and keep others that move away."""
+    with files.alone():
+        async with database.alone():
+            yield
+
+
+def _say(word: str, text: str) -> None:
+    print(f"{word}\t{printable(text)}", flush=True)
+
+
+def _note(text: str) -> None:
+    print(f"note\t{printable(text)}", file=sys.stderr, flush=True)
+
+
+def _differs(settings: Settings, target: str) -> str:
+    if target == "files":
+        return (
+            f"nothing was copied. What is in {settings.home} is of another time: set it aside (for "
+            f"example: mv '{settings.home}' '{settings.home}.before'), or move into another TAPEBOT_HOME"
+        )
+    return (
+        "nothing was copied. The database holds something else under these names: give "
+        "TAPEBOT_DATABASE_URL an empty one, made ready by `tapebot db migrate`"
+    )
+
+
+def _conclude(settings: Settings, moved: Moved, target: str, *, dry_run: bool) -> None:
+    if dry_run:
+        print(f"nothing was written; {moved.tapes} tapes are there already and the same")
+        return
+    print(
+        f"{moved.tapes} tapes, {moved.entries:,} entries: the same in both places, SHA-256 {moved.digest}"
+    )
+    home = settings.home
+    if target == "postgres":
+        print(
+            f"The files in {home} are as they were. tapebot uses the database for as long as "
+            "TAPEBOT_DATABASE_URL is set. To go back to these files as they are, unset it; to take along "
+            "what is said from now on, set them aside first, and run: tapebot migrate postgres files. "
+            "Exports and what channels remember of their platforms stay in the home folder."
+        )
+    else:
+        print(
+            f"The database is as it was. tapebot uses the files in {home} once TAPEBOT_DATABASE_URL is "
+            "unset. To go back to the database as it is, set it again."
+        )

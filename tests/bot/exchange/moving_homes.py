@@ -1,0 +1,105 @@
+"""Homes with some of everything, and what they hold, for tests that move them."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from bot.access.book import encode
+from bot.access.file_book import FILE
+from bot.access.roster import Chat, Person, Request, Roster
+from bot.bus import Address, Inbound, Sender
+from bot.bus.local import LocalBus
+from bot.bus.messages import Attachment
+from bot.exchange.moving_ports import Place, Shape, Waiting
+from bot.exchange.moving_tapes import shape
+from bot.files import replace_file
+from bot.media.blobs import BlobStore
+from bot.tape.entries import TapeEntry, anchor, event, message, tool_call, tool_result
+from bot.tape.store import TapeStore
+from bot.tape.stores.file import FileTapeStore
+
+ODD = 'nul \x00, half \ud83d, other half \ude00, whole 😀, "quotes", back\\slash, ligne\u2028'
+SINCE = datetime(2026, 2, 10, 12, tzinfo=UTC)
+
+
+async def fill(store: TapeStore) -> None:
+    """Make tapes of every kind that a store can hold."""
+    await store.create_tape("telegram:42", "Ada's talk")
+    await store.append_many("telegram:42", [message("user", ODD), message("assistant", "yes")])
+    await store.append(
+        "telegram:42", tool_call("", [{"id": "1", "name": "look", "arguments": "{"}])
+    )
+    await store.append("telegram:42", tool_result("1", "look", "x" * 30_000))
+    await store.append("telegram:42", event("numbers", {"big": 10**40, "one": 1.0, "zero": -0.0}))
+    await store.archive("telegram:42", [message("user", "carried")])
+    await store.append("telegram:42", message("user", "dropped by the reset"))
+    await store.reset("telegram:42", [message("user", "after the reset")])
+    await store.archive("telegram:42")
+    await store.create_anchor("telegram:42", "here", 2, {"why": ODD})
+    await store.append("telegram:42", anchor("session/new", {"phase": 2}))
+    await store.fork("telegram:42", "telegram:42:branch", from_anchor="here", title="A fork")
+    await store.append("telegram:42:branch", message("user", "only here"))
+    erased = TapeEntry(3, "message", {"role": "assistant", "content": "[erased]"}, {"erased": True})
+    await store.erase("telegram:42", [erased])
+    await store.create_tape("discord:9:ü", None)
+    await store.append_many("discord:9:ü", [message("user", str(n)) for n in range(1_200)])
+
+
+def inbound(session: str, number: int, **more: Any) -> Inbound:
+    """A message as a channel would hand it over."""
+    sent = SINCE + timedelta(seconds=number)
+    sender = Sender("7", "Ada \ud83d")
+    return Inbound(Address.parse(session), str(number), sender, f"{number} {ODD}", sent, **more)
+
+
+async def fill_home(home: Path) -> None:
+    """Make a home in files: tapes, messages that wait, people, files, and updates."""
+    store = FileTapeStore(home / "tapes", sync=False)
+    try:
+        await fill(store)
+    finally:
+        await store.close()
+    bus = LocalBus(home / "bus", session_limit=100)
+    port = bus.channel("telegram")
+    for number in range(8):
+        await port.publish(inbound(f"telegram:{40 + number % 3}", number))
+    picture = Attachment("image", "a.png", "image/png", 3, "a" * 64)
+    odd = inbound("discord:9:ü", 8, attachments=(picture,), edits="3", asks=False, quote=ODD)
+    await port.publish(odd)
+    inbox = await bus.claim()
+    for _ in range(2):
+        delivery = await inbox.receive()
+        await delivery.ack()  # type: ignore[union-attr]  # nothing was reported
+    inbox.release()
+    await bus.aclose()
+    people = (Person("telegram:7", "owner", "Ada", SINCE), Person("discord:8", "member", "", SINCE))
+    ask = Request("ABCD2345", "telegram:99", "Eve", Address("telegram", "99"), SINCE, SINCE)
+    roster = Roster(people, (Chat("telegram:-100", SINCE),), (ask,))
+    replace_file(home / FILE, encode(roster))
+    blobs = BlobStore(home / "blobs")
+    for data in (b"", b"\x00\xff" * 5_000, b"a picture"):
+        await blobs.put(data)
+    spool = home / "channels" / "telegram" / "spool"
+    spool.mkdir(parents=True)
+    (spool / "17.json").write_bytes(json.dumps({"update_id": 17, "text": ODD}).encode())
+
+
+async def held(place: Place) -> dict[str, Any]:
+    """Return all that a place holds, as plain values that can be compared."""
+    tapes: dict[str, tuple[Shape, list[TapeEntry]]] = {}
+    for name in await place.tapes.list_tapes():
+        tapes[name] = (await shape(place.tapes, name), await place.tapes.read(name))
+    blobs = {name: await place.blob(name) async for name in place.blobs()}
+    waiting: Waiting = await place.waiting()
+    return {
+        "tapes": {
+            name: (one, [repr(entry) for entry in all_]) for name, (one, all_) in tapes.items()
+        },
+        "waiting": waiting,
+        "roster": await place.roster(),
+        "blobs": blobs,
+        "updates": await place.updates(),
+    }

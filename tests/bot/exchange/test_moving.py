@@ -1,0 +1,280 @@
+"""Everything that a home holds can be moved, and arrives as it was."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import Literal
+
+import anyio
+import pytest
+from databases import drop, fresh_database
+from moving_homes import fill, fill_home, held
+from psycopg.conninfo import make_conninfo
+
+from bot.bus.postgres import PostgresBus
+from bot.database.connections import Database
+from bot.database.wakeups import Wakeups
+from bot.errors import TapeExists, TapeLocked
+from bot.exchange.moving import move
+from bot.exchange.moving_database import NAME, DatabasePlace
+from bot.exchange.moving_files import FilesPlace
+from bot.exchange.moving_ports import Place, in_order
+from bot.tape.codec import decode
+from bot.tape.entries import message
+from bot.tape.stores.examine import examine
+from bot.tape.stores.file import FileTapeStore
+
+
+class Said:
+    """What a move told."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[str, str]] = []
+
+    def __call__(self, word: str, text: str) -> None:
+        self.lines.append((word, text))
+
+    def of(self, word: str) -> list[str]:
+        return [text for said, text in self.lines if said == word]
+
+
+def bytes_of(home: Path) -> dict[str, bytes]:
+    """Return all files but locks."""
+    files = (path for path in home.rglob("*") if path.is_file())
+    return {
+        str(path.relative_to(home)): path.read_bytes()
+        for path in files
+        if path.name not in (".lock", ".owner")
+    }
+
+
+Kind = Literal["files", "postgres"]
+
+
+class Places:
+    """Empty places to move to."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._numbers = count()
+        self._open = AsyncExitStack()
+        self._urls: list[str] = []
+
+    async def make(self, kind: Kind) -> Place:
+        """Return a place that holds nothing yet, held for this test alone."""
+        if kind == "files":
+            files = FilesPlace(self.folder / f"home-{next(self._numbers)}")
+            self._open.enter_context(files.alone())
+            return files
+        url = fresh_database()
+        self._urls.append(url)
+        database = Database(make_conninfo(url, application_name=NAME))
+        await database.open()
+        self._open.push_async_callback(database.close)
+        place = DatabasePlace(database, Wakeups(database))
+        await self._open.enter_async_context(place.alone())
+        return place
+
+    async def close(self) -> None:
+        await self._open.aclose()
+        for url in self._urls:
+            drop(url)
+
+
+@pytest.fixture
+async def places(tmp_path: Path) -> AsyncIterator[Places]:
+    made = Places(tmp_path)
+    yield made
+    await made.close()
+
+
+@pytest.fixture(params=["files", "postgres"])
+async def target(request: pytest.FixtureRequest, places: Places) -> Place:
+    return await places.make(request.param)
+
+
+@pytest.fixture
+async def source(tmp_path: Path) -> FilesPlace:
+    await fill_home(tmp_path / "source")
+    return FilesPlace(tmp_path / "source")
+
+
+async def test_all_that_a_home_holds_arrives_and_the_home_stays_as_it_was(source, target, tmp_path):
+    before, said = bytes_of(tmp_path / "source"), Said()
+    moved = await move(source, target, say=said)
+    assert await held(source) == await held(target)
+    assert (moved.differing, moved.tapes, moved.copied) == (0, 3, 9)
+    assert bytes_of(tmp_path / "source") == before
+    again = Said()
+    assert (await move(source, target, say=again)).digest == moved.digest
+    assert again.of("moved") == []
+    assert sorted(again.of("there")) == sorted(said.of("moved")[1:4])
+
+
+async def test_there_and_back_is_where_it_was(source, places, tmp_path):
+    there, back = await places.make("postgres"), await places.make("files")
+    went = await move(source, there, say=Said())
+    came = await move(there, back, say=Said())
+    assert went.digest == came.digest
+    assert await held(back) == await held(source)
+    assert examine(Path(back.where) / "tapes", "").problems == []
+
+
+async def test_what_was_written_in_the_database_comes_back_to_files(places):
+    there, back = await places.make("postgres"), await places.make("files")
+    await fill(there.tapes)
+    await move(there, back, say=Said())
+    assert await held(back) == await held(there)
+    assert examine(Path(back.where) / "tapes", "").problems == []
+
+
+async def test_messages_that_wait_are_worked_in_order_as_given_out_before(source, places):
+    there = await places.make("postgres")
+    await move(source, there, say=Said())
+    bus = PostgresBus(
+        there.database,
+        Wakeups(there.database),
+        holder="here",
+        session_limit=100,
+        exports=places.folder,
+    )
+    wanted = (await source.waiting()).messages
+    found, again = [], set()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(bus.run)
+        with anyio.fail_after(20):
+            for _ in range(len({one.session for _, one in wanted})):
+                inbox = await bus.claim()
+                for _ in range(sum(one.session == inbox.session for _, one in wanted)):
+                    delivery = await inbox.receive()
+                    found.append((delivery.accepted_at, delivery.inbound))
+                    again.add(delivery.redelivered)
+                    await delivery.ack()
+        first = wanted[0][1]
+        assert (await bus.channel("telegram").publish(first)).duplicate
+        assert not (await bus.channel("telegram").publish(replace(first, id="new"))).duplicate
+        tasks.cancel_scope.cancel()
+    await bus.aclose()
+    assert in_order(found) == wanted
+    assert again == {True}
+
+
+async def test_what_differs_is_named_and_then_nothing_at_all_is_copied(source, target, places):
+    other = FileTapeStore(places.folder / "other" / "tapes", sync=False)
+    await other.create_tape("telegram:42", "Ada's talk")
+    await other.append("telegram:42", message("user", "another time"))
+    await other.close()
+    await move(FilesPlace(places.folder / "other"), target, say=Said())
+    before, said = await held(target), Said()
+    moved = await move(source, target, say=said)
+    assert (moved.differing, moved.copied) == (1, 0)
+    assert said.of("differs") == ["telegram:42: it ends with entry 14 here and with 2 there"]
+    assert await held(target) == before
+
+
+@pytest.mark.parametrize("what", ["payload", "meta"])
+async def test_one_entry_that_differs_is_found_among_thousands(target, tmp_path, what):
+    for name in ("ours", "theirs"):
+        store = FileTapeStore(tmp_path / name / "tapes", sync=False)
+        await store.create_tape("telegram:1")
+        entries = [message("user", str(number), ts="then") for number in range(2_000)]
+        if name == "theirs":
+            values = {"ts": "other"} if what == "meta" else {"ts": "then"}
+            text = "other" if what == "payload" else "1500"
+            entries[1_500] = message("user", text, **values)
+        await store.append_many("telegram:1", entries)
+        await store.close()
+        head = next((tmp_path / name / "tapes").glob("*.jsonl"))
+        lines = head.read_bytes().splitlines(keepends=True)
+        moment = decode(lines[0]).entry.meta["ts"].encode()
+        head.write_bytes(b"".join([lines[0].replace(moment, b"begun"), *lines[1:]]))
+    said = Said()
+    assert not (await move(FilesPlace(tmp_path / "theirs"), target, say=Said())).differing
+    moved = await move(FilesPlace(tmp_path / "ours"), target, say=said)
+    assert (moved.differing, moved.copied) == (1, 0)
+    assert said.of("differs")[0].startswith(f"telegram:1: entry 1502 differs in its {what}")
+
+
+async def test_a_dry_run_names_everything_and_writes_nothing(source, target):
+    before, said = await held(target), Said()
+    moved = await move(source, target, say=said, dry_run=True)
+    assert await held(target) == before
+    assert moved.copied == len(said.of("would move")) == 7
+    assert any(
+        line.startswith("telegram:42: up to entry 14, 2 sealed") for line in said.of("would move")
+    )
+
+
+async def test_damaged_lines_are_left_out_and_their_ids_stay_taken(target, tmp_path):
+    store = FileTapeStore(tmp_path / "home" / "tapes", sync=False)
+    await store.create_tape("telegram:1")
+    await store.append_many("telegram:1", [message("user", str(number)) for number in range(5)])
+    await store.append("telegram:1", message("user", "six"))
+    await store.close()
+    path = next((tmp_path / "home" / "tapes").glob("*.jsonl"))
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[2] = lines[2].replace(b"{", b"[")
+    lines[-1] = lines[-1].replace(b"{", b"[")
+    path.write_bytes(b"".join(lines))
+    source = FilesPlace(tmp_path / "home")
+    moved = await move(source, target, say=Said())
+    assert (moved.entries, moved.differing) == (5, 0)
+    assert await held(source) == await held(target)
+    assert await target.tapes.version("telegram:1") == 7
+
+
+async def test_parts_that_a_killed_move_left_in_a_folder_are_taken_up(source, places):
+    whole, half = await places.make("files"), await places.make("files")
+    await move(source, whole, say=Said())
+    parts = sorted(Path(whole.where, "tapes").glob("*.*-*.jsonl"))
+    assert len(parts) == 2
+    kept = Path(half.where, "tapes", parts[0].name)
+    kept.write_bytes(parts[0].read_bytes())
+    await move(source, half, say=Said())
+    assert await held(half) == await held(source)
+
+
+async def test_parts_of_another_history_in_a_folder_are_not_written_over(source, places):
+    whole, half = await places.make("files"), await places.make("files")
+    await move(source, whole, say=Said())
+    part = min(Path(whole.where, "tapes").glob("*.*-*.jsonl"))
+    kept = Path(half.where, "tapes", part.name)
+    kept.write_bytes(part.read_bytes().replace(b"quotes", b"Quotes"))
+    before = kept.read_bytes()
+    with pytest.raises(TapeExists, match="another segment"):
+        await move(source, half, say=Said())
+    assert kept.read_bytes() == before
+    assert "telegram:42" not in await half.tapes.list_tapes()
+    assert not list(Path(half.where, "tapes").glob("*.new"))
+
+
+async def test_a_database_that_somebody_uses_is_not_moved(places):
+    url = fresh_database()
+    running = Database(url)
+    await running.open()
+    mover = Database(make_conninfo(url, application_name=NAME))
+    await mover.open()
+    place = DatabasePlace(mover, Wakeups(mover))
+    try:
+        with pytest.raises(TapeLocked, match="connected from"):
+            async with place.alone():
+                pass
+        await running.close()
+        await mover.fetch("select tapebot.lease_take('channel/telegram', 'gateway-1', 60)")
+        with pytest.raises(TapeLocked, match="channel/telegram is held by gateway-1"):
+            async with place.alone():
+                pass
+    finally:
+        await mover.close()
+        drop(url)
+
+
+async def test_files_that_a_bot_runs_on_are_not_moved(tmp_path):
+    store = FileTapeStore(tmp_path / "tapes")
+    with pytest.raises(TapeLocked), FilesPlace(tmp_path).alone():
+        pass
+    await store.close()

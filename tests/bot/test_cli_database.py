@@ -1,0 +1,250 @@
+"""The command line on the database that processes share."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import anyio
+import psycopg
+import pytest
+from databases import drop, fresh_database, server
+
+from bot.access.book import encode
+from bot.access.file_book import FILE
+from bot.access.roster import Person, Request, Roster
+from bot.bus import Address
+from bot.cli.main import main
+from bot.clock import SystemClock
+from bot.files import replace_file
+from bot.settings import PREFIX
+from bot.tape.entries import message
+from bot.tape.stores.file import FileTapeStore
+
+SINCE = datetime(2026, 2, 10, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch) -> Path:
+    """A home folder of this test's own, and no setting from outside."""
+    for name in list(os.environ):
+        if name.upper().startswith(PREFIX) or name.endswith("_API_KEY"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("TAPEBOT_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def url(home, monkeypatch) -> Iterator[str]:
+    made = fresh_database()
+    monkeypatch.setenv("TAPEBOT_DATABASE_URL", made)
+    yield made
+    drop(made)
+
+
+async def _said(home: Path) -> None:
+    store = FileTapeStore(home / "tapes", sync=False)
+    for name, words in (("telegram:42", "the samovar is blue"), ("telegram:43", "I like tea")):
+        await store.create_tape(name)
+        await store.append(name, message("user", words, sender={"id": "7", "name": "Ada"}))
+        await store.archive(name)
+    await store.close()
+
+
+@pytest.fixture
+def moved(home, url, capsys) -> str:
+    """The database, with two tapes and a roster that were moved into it; the home is gone."""
+    anyio.run(_said, home)
+    people = (Person("telegram:7", "owner", "Ada", SINCE),)
+    now = SystemClock().now()
+    ask = Request("ABCD2345", "telegram:99", "Eve", Address("telegram", "99"), now, now)
+    replace_file(home / FILE, encode(Roster(people, (), (ask,))))
+    assert main(["migrate", "files", "postgres"]) == 0
+    capsys.readouterr()
+    home.rename(home.with_name("elsewhere"))
+    return url
+
+
+def test_without_an_address_the_commands_say_which_setting_is_missing(home, capsys):
+    for command in (["db", "migrate"], ["db", "status"], ["migrate", "files", "postgres"]):
+        assert main(command) == 2
+        said = capsys.readouterr().err
+        assert said.startswith("TAPEBOT_DATABASE_URL: not set")
+        assert "postgresql://" in said
+
+
+@pytest.mark.parametrize(
+    "command", [["db", "status"], ["migrate", "files", "postgres"], ["tape", "list"]]
+)
+def test_without_the_extra_the_commands_say_what_to_install(home, command):
+    code = "import sys; sys.modules['psycopg'] = None\nfrom bot.cli.main import main\nsys.exit(main(sys.argv[1:]))"
+    (home / "tapes").mkdir(parents=True)
+    anyio.run(_said, home)
+    environment = {**os.environ, "TAPEBOT_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"}
+    environment["PYTHONPATH"] = str(Path(__file__).parents[2])
+    done = subprocess.run(
+        [sys.executable, "-c", code, *command],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "TAPEBOT_DATABASE_URL: needs psycopg: pip install 'tapebot[postgres]'\n"
+
+
+def test_an_empty_database_is_set_up_and_says_so(home, monkeypatch, capsys):
+    url = server().create()
+    monkeypatch.setenv("TAPEBOT_DATABASE_URL", url)
+    assert main(["tape", "list"]) == 1
+    assert "tapebot db migrate" in capsys.readouterr().err
+    assert main(["db", "status"]) == 1
+    assert "waits\t0001_base.sql\n" in capsys.readouterr().out
+    assert main(["db", "migrate"]) == 0
+    assert "done\t0001_base.sql\n" in capsys.readouterr().out
+    assert main(["db", "migrate"]) == 0
+    assert "no step run" in capsys.readouterr().out
+    assert main(["db", "status"]) == 0
+    assert "tapes: 0, entries: 0, waiting messages: 0, leases held: 0" in capsys.readouterr().out
+    drop(url)
+
+
+def test_tapes_in_the_database_are_listed_shown_found_checked_and_exported(moved, capsys, tmp_path):
+    assert main(["tape", "list"]) == 0
+    assert capsys.readouterr().out == "telegram:42\t3 entries\ntelegram:43\t3 entries\n"
+    assert main(["tape", "show", "telegram:42"]) == 0
+    assert "Ada: the samovar is blue" in capsys.readouterr().out
+    assert main(["tape", "search", "samovar"]) == 0
+    assert "telegram:42" in capsys.readouterr().out
+    assert main(["tape", "search", "locomotive"]) == 1
+    capsys.readouterr()
+    assert main(["tape", "verify"]) == 0
+    assert capsys.readouterr().out == "tapes: 2, entries checked: 6; nothing is wrong\n"
+    assert main(["tape", "export", "--output", str(tmp_path / "out")]) == 0
+    assert len(list((tmp_path / "out").glob("*.jsonl"))) == 2
+    assert main(["tape", "show", "telegram:44"]) == 1
+
+
+def test_a_row_that_is_missing_or_damaged_is_found_by_verify(moved, capsys):
+    with psycopg.connect(moved, autocommit=True) as connection:
+        connection.execute("update tapebot.entry set body = '[' where id = 2 and tape = 1")
+    assert main(["tape", "verify", "telegram:42"]) == 1
+    assert "telegram:42: " in capsys.readouterr().out
+    assert main(["tape", "verify", "telegram:43"]) == 0
+
+
+def test_memory_in_the_database_is_audited_and_taken_along(moved, capsys, tmp_path):
+    assert main(["memory", "audit"]) == 0
+    assert main(["memory", "export", "telegram:42", "--to", str(tmp_path / "a.zip")]) == 0
+    assert (tmp_path / "a.zip").stat().st_size > 100
+    assert main(["memory", "files", "telegram:42", "--to", str(tmp_path / "files")]) == 0
+    assert (tmp_path / "files" / "MEMORY.md").exists()
+
+
+def test_an_export_becomes_a_tape_of_the_database_once(moved, capsys, tmp_path):
+    out = tmp_path / "one.jsonl"
+    assert main(["tape", "export", "telegram:42", "--output", str(out)]) == 0
+    assert main(["import", "jsonl", str(out)]) == 1
+    assert "there is a tape telegram:42 already" in capsys.readouterr().err
+    out.write_bytes(out.read_bytes().replace(b"telegram:42", b"telegram:50"))
+    assert main(["import", "jsonl", str(out), "--dry-run"]) == 0
+    assert "would import\ttelegram:50: 3 entries" in capsys.readouterr().out
+    assert main(["import", "jsonl", str(out)]) == 0
+    capsys.readouterr()
+    assert main(["tape", "list"]) == 0
+    assert "telegram:50\t3 entries\n" in capsys.readouterr().out
+    out.write_bytes(out.read_bytes().replace(b"telegram:50", b"telegram:51") + b"broken\n")
+    assert main(["import", "jsonl", str(out)]) == 1
+    assert main(["tape", "show", "telegram:51"]) == 1
+
+
+def test_a_code_is_approved_in_the_database_without_a_running_process(moved, capsys):
+    assert main(["pair"]) == 0
+    assert "Ada" in capsys.readouterr().out
+    assert main(["pair", "WRONG234"]) == 1
+    capsys.readouterr()
+    assert main(["pair", "ABCD2345"]) == 0
+    assert "Eve" in capsys.readouterr().out
+    with psycopg.connect(moved, autocommit=True) as connection:
+        told = connection.execute("select channel, session from tapebot.outbox").fetchall()
+    assert told == [("telegram", "telegram:99")]
+    assert main(["pair"]) == 0
+    assert "Eve" in capsys.readouterr().out
+
+
+def test_the_doctor_finds_the_database_well(moved, capsys):
+    main(["doctor"])
+    found = [line for line in capsys.readouterr().out.splitlines() if "database " in line]
+    assert [line.split()[0] for line in found if "fsync" not in line] == ["ok", "ok"]
+    assert "PostgreSQL" in found[0]
+    assert "0 leases held" in found[-1]
+
+
+@pytest.mark.slow
+def test_the_doctor_says_what_is_wrong_with_a_database(home, monkeypatch, capsys):
+    empty = server().create()
+    monkeypatch.setenv("TAPEBOT_DATABASE_URL", empty)
+    assert main(["doctor"]) == 1
+    said = capsys.readouterr().out
+    assert "-> tapebot db migrate" in said
+    drop(empty)
+    monkeypatch.setenv(
+        "TAPEBOT_DATABASE_URL", "postgresql://ada:secret@127.0.0.1:1/none?connect_timeout=1"
+    )
+    assert main(["doctor"]) == 1
+    said = capsys.readouterr().out
+    assert "cannot be reached" in said
+    assert "secret" not in said
+
+
+def test_a_move_tells_what_it_did_and_how_to_go_back(home, url, capsys):
+    anyio.run(_said, home)
+    assert main(["migrate", "files", "postgres", "--dry-run"]) == 0
+    assert "would move\ttelegram:42: up to entry 3, 1 sealed segment\n" in capsys.readouterr().out
+    assert main(["migrate", "files", "postgres"]) == 0
+    said = capsys.readouterr().out
+    assert "moved\ttelegram:42: 3 entries, SHA-256 " in said
+    assert "2 tapes, 6 entries: the same in both places" in said
+    assert f"The files in {home} are as they were" in said
+    assert main(["migrate", "files", "postgres"]) == 0
+    assert "there\ttelegram:42: 3 entries" in capsys.readouterr().out
+
+
+def test_older_files_in_the_way_are_kept_and_named(home, url, capsys):
+    anyio.run(_said, home)
+    assert main(["migrate", "files", "postgres"]) == 0
+    more = home.with_name("more.jsonl")
+    assert main(["tape", "export", "telegram:42", "--output", str(more)]) == 0
+
+    async def go_on() -> None:
+        store = FileTapeStore(home / "tapes")
+        await store.append("telegram:42", message("user", "said to the files"))
+        await store.close()
+
+    anyio.run(go_on)
+    capsys.readouterr()
+    assert main(["migrate", "postgres", "files"]) == 1
+    said = capsys.readouterr()
+    assert "differs\ttelegram:42: it ends with entry 3 here and with 4 there" in said.out
+    assert "nothing was copied" in said.err
+    assert "mv " in said.err
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (["migrate", "files", "files"], "from files to files: allowed"),
+        (["migrate", "files", "postgres"], "nothing here that could be moved"),
+    ],
+    ids=["same", "empty"],
+)
+def test_a_move_that_makes_no_sense_is_refused(home, url, capsys, command, said):
+    assert main(command) > 0
+    assert said in capsys.readouterr().err

@@ -1,0 +1,161 @@
+"""A move that is killed again and again is finished by running it once more, and nothing differs."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from databases import drop, fresh_database
+
+from bot.access.book import encode
+from bot.access.file_book import FILE
+from bot.access.roster import Person, Roster
+from bot.bus import Address, Inbound, Sender
+from bot.bus.local import LocalBus
+from bot.clock import SystemClock
+from bot.database.connections import Database
+from bot.database.wakeups import Wakeups
+from bot.exchange.moving_database import DatabasePlace
+from bot.exchange.moving_files import FilesPlace
+from bot.exchange.moving_ports import Place
+from bot.exchange.moving_tapes import shape
+from bot.files import replace_file
+from bot.media.blobs import BlobStore
+from bot.tape.entries import message
+from bot.tape.stores.examine import examine
+from bot.tape.stores.file import FileTapeStore
+
+TAPES, ENTRIES, KILLS = 12, 400, 10
+PATIENCE = 120.0
+
+
+async def _fill(home: Path) -> None:
+    store = FileTapeStore(home / "tapes", sync=False)
+    for number in range(TAPES):
+        tape = f"telegram:{number}"
+        await store.create_tape(tape, f"talk {number}")
+        for part in range(3):
+            said = [message("user", f"{part} {n} \x00 \ud83d") for n in range(ENTRIES // 4)]
+            await store.append_many(tape, said)
+            await (store.reset(tape) if part == 1 else store.archive(tape))
+        await store.append_many(tape, [message("user", str(n)) for n in range(ENTRIES // 4)])
+    await store.close()
+    bus, now = LocalBus(home / "bus", session_limit=1_000), SystemClock().now()
+    for number in range(200):
+        address = Address("telegram", str(number % TAPES))
+        sender = Sender("7", "Ada")
+        await bus.channel("telegram").publish(
+            Inbound(address, str(number), sender, f"{number} \x00 \ud83d", now)
+        )
+    await bus.aclose()
+    blobs = BlobStore(home / "blobs")
+    for number in range(20):
+        await blobs.put(os.urandom(20_000) + bytes([number]))
+    people = (Person("telegram:7", "owner", "Ada", now),)
+    replace_file(home / FILE, encode(Roster(people)))
+
+
+async def _held(place: Place) -> dict[str, Any]:
+    return {
+        "tapes": {
+            name: (await shape(place.tapes, name), await place.tapes.read(name))
+            for name in await place.tapes.list_tapes()
+        },
+        "blobs": {name async for name in place.blobs()},
+        "waiting": await place.waiting(),
+        "roster": await place.roster(),
+        "updates": await place.updates(),
+    }
+
+
+async def _in_database(url: str) -> dict[str, Any]:
+    database = Database(url)
+    await database.open()
+    try:
+        return await _held(DatabasePlace(database, Wakeups(database)))
+    finally:
+        await database.close()
+
+
+class Mover:
+    """Runs ``tapebot migrate``."""
+
+    def __init__(self, home: Path, url: str, source: str, target: str) -> None:
+        self._command = [sys.executable, "-m", "bot", "migrate", source, target]
+        self._folder = home.parent
+        self._environment = {
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(Path(__file__).parents[2]),
+            "HOME": str(home.parent),
+            "TAPEBOT_HOME": str(home),
+            "TAPEBOT_DATABASE_URL": url,
+        }
+
+    def killed(self, lines: int, seconds: float) -> bool:
+        """Kill a move some time after it told of so many things; return whether it was at work."""
+        with self._started() as process:
+            assert process.stdout is not None
+            for _ in range(lines):
+                if not process.stdout.readline():
+                    break
+            time.sleep(seconds)
+            process.kill()
+            return process.wait(PATIENCE) < 0
+
+    def finished(self) -> str:
+        """Move without being disturbed; return what was told."""
+        with self._started() as process:
+            told, wrong = process.communicate(timeout=PATIENCE)
+            assert process.returncode == 0, told + wrong
+            return told
+
+    def _started(self) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            self._command,
+            cwd=self._folder,
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    made = fresh_database()
+    yield made
+    drop(made)
+
+
+def _kills(mover: Mover, scene: random.Random) -> int:
+    """Kill it in the middle of its work; a move tells of some things that are there, then of more."""
+    # Also in the middle of a tape, and before anything is told.
+    places = [(scene.randrange(TAPES + 4), scene.uniform(0, 0.3)) for _ in range(KILLS)]
+    return sum(mover.killed(lines, seconds) for lines, seconds in places)
+
+
+@pytest.mark.slow
+def test_a_move_that_is_killed_ten_times_each_way_loses_and_changes_nothing(tmp_path, url):
+    home, back = tmp_path / "home", tmp_path / "back"
+    anyio.run(_fill, home)
+    scene = random.Random(7)
+    before = anyio.run(_held, FilesPlace(home))
+    mover = Mover(home, url, "files", "postgres")
+    assert _kills(mover, scene) >= KILLS // 2
+    assert f"{TAPES} tapes" in mover.finished()
+    assert anyio.run(_in_database, url) == before
+    assert anyio.run(_held, FilesPlace(home)) == before
+    mover = Mover(back, url, "postgres", "files")
+    assert _kills(mover, scene) >= KILLS // 2
+    assert f"{TAPES} tapes" in mover.finished()
+    assert anyio.run(_held, FilesPlace(back)) == before
+    assert examine(back / "tapes", "").problems == []
+    assert not list(back.rglob("*.new"))
