@@ -11,12 +11,18 @@ from pathlib import Path
 
 import pytest
 
+from bot.cli.parser import make_parser
 from bot.settings import PREFIX, Settings
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 TEXTS = sorted(path for path in DEPLOY.iterdir() if path.is_file())
+UNITS = {
+    "tapebot.service": "run",
+    "tapebot-gateway@.service": "gateway",
+    "tapebot-worker@.service": "worker",
+}
 
 
 def docker_instructions():
@@ -35,10 +41,10 @@ def copied():
     return [source for rest in rests for source in shlex.split(rest)[:-1]]
 
 
-def unit():
-    """Return the unit's directives as {section: {name: [values]}}."""
+def unit(name):
+    """Return a unit's directives as {section: {name: [values]}}."""
     sections = {}
-    for line in (DEPLOY / "tapebot.service").read_text(encoding="utf-8").splitlines():
+    for line in (DEPLOY / name).read_text(encoding="utf-8").splitlines():
         if re.fullmatch(r"\[\w+\]", line):
             directives = sections.setdefault(line[1:-1], {})
         elif line and not line.startswith("#"):
@@ -88,29 +94,43 @@ def test_the_image_is_of_a_python_that_the_project_takes():
         assert f">=3.{version[1]}" == PROJECT["project"]["requires-python"]
 
 
-def test_the_unit_starts_the_console_script():
-    (command,) = unit()["Service"]["ExecStart"]
-    program, argument = shlex.split(command)
+@pytest.mark.parametrize(("name", "command"), UNITS.items(), ids=UNITS)
+def test_a_unit_starts_the_console_script(name, command):
+    (line,) = unit(name)["Service"]["ExecStart"]
+    program, argument = shlex.split(line)
     assert Path(program).name in PROJECT["project"]["scripts"]
-    assert argument == "run"
+    assert argument == command
+    assert make_parser().parse_args([argument]).command == command
 
 
-def test_the_unit_writes_only_into_the_home_that_it_names():
-    service = unit()["Service"]
+@pytest.mark.parametrize("name", UNITS)
+def test_a_unit_writes_only_into_the_home_that_it_names(name):
+    service = unit(name)["Service"]
     (environment,) = service["Environment"]
     home = dict(pair.split("=", 1) for pair in environment.split())["TAPEBOT_HOME"]
-    assert service["StateDirectory"] == [Path(home).name]
+    assert service["StateDirectory"] == [home.removeprefix("/var/lib/")]
     assert service["WorkingDirectory"] == [home]
     assert service["ProtectSystem"] == ["strict"]
     assert "ReadWritePaths" not in service
+    # Of one unit many processes may run, each in a home of its own.
+    assert ("@" in name) == home.endswith("-%i")
+
+
+def test_units_of_many_processes_are_closed_as_the_one_is():
+    def closed(name):
+        lines = (DEPLOY / name).read_text(encoding="utf-8").splitlines()
+        return lines[lines.index("CapabilityBoundingSet=") :]
+
+    assert len({"\n".join(closed(name)) for name in UNITS}) == 1
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd on this machine")
-def test_systemd_takes_the_unit_and_finds_it_closed(tmp_path):
+@pytest.mark.parametrize("name", UNITS)
+def test_systemd_takes_the_unit_and_finds_it_closed(name, tmp_path):
     """The program is not installed where the tests run, so another stands in its place."""
-    text = (DEPLOY / "tapebot.service").read_text(encoding="utf-8")
+    text = (DEPLOY / name).read_text(encoding="utf-8")
     stand_in = re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", text, flags=re.MULTILINE)
-    path = tmp_path / "tapebot.service"
+    path = tmp_path / name
     path.write_text(stand_in, encoding="utf-8")
     checks = [
         ["systemd-analyze", "verify", "--man=no", str(path)],
@@ -131,9 +151,13 @@ def test_every_variable_that_is_named_exists(path):
 
 def test_every_file_that_the_runbook_names_is_in_the_tree():
     text = (DEPLOY / "RUNBOOK.md").read_text(encoding="utf-8")
-    named = re.findall(r"(?<![\w/.])(?:locks|deploy)/[\w.]+|(?<![\w/])\.env\.example", text)
+    named = re.findall(
+        r"(?<![\w/.])(?:locks|deploy|docs|tests)/[\w.@/-]+\w|(?<![\w/])\.env\.example", text
+    )
     assert named
-    assert [name for name in named if not (ROOT / name).exists()] == []
+    # These hold secrets, and are made by whoever installs it.
+    made = {"deploy/tapebot.env", "deploy/postgres.env"}
+    assert [name for name in named if name not in made and not (ROOT / name).exists()] == []
 
 
 def test_the_hooks_before_a_commit_are_those_of_make_lint():

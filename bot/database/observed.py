@@ -30,7 +30,8 @@ def usable(database: Database) -> Callable[[], Awaitable[str | None]]:
             [[done]] = await database.fetch(
                 "select count(*) from tapebot.migration", patience=_ONCE
             )
-            agreed = done == known
+            # A newer version migrates first, and adds only what this one can ignore.
+            agreed = done >= known
         if not agreed:
             await check(database)
             agreed = True

@@ -1,0 +1,264 @@
+"""The runbook's restore, played: a base backup, archived WAL, and a bot that goes on from a moment before."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import psycopg
+import pytest
+from fleet_books import close_books
+from fleet_database import check_database, rows, tapes_in
+from fleet_processes import ROOT, Fleet
+from fleet_traffic import Traffic
+from fleet_world import World, open_world
+from platform_stage import now
+
+from bot.testing.postgres import PostgresServer
+
+SEED = 20_261_125
+
+_QUIET = """
+select (select count(*) from tapebot.inbound where headers ->> 'kind' = 'in')
+    + (select count(*) from tapebot.outbox) + (select count(*) from tapebot.spool where raw is not null)
+"""
+
+
+class Vault:
+    """Where base backups and WAL are kept, apart from the server that may be lost."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="tapebot-vault-"))
+        self.wal = self.folder / "wal"
+        self.base = self.folder / "base"
+        self.wal.mkdir()
+
+    def archiving(self) -> PostgresServer:
+        """Return a server that archives its WAL here, as the runbook sets it up."""
+        server = PostgresServer(
+            durable=True,
+            settings={
+                "archive_mode": "on",
+                "archive_command": "true",
+                "archive_timeout": "60",
+            },
+        )
+        # The runbook's, with its folders.
+        server._settings["archive_command"] = (
+            f"cd {self.wal} && test ! -f %f && cp {server._data}/%p .%f && sync .%f && mv .%f %f"
+        )
+        server._own(self.folder, self.wal)
+        return server
+
+    def back_up(self, server: PostgresServer) -> None:
+        """Take a base backup of a server that runs."""
+        server._command(
+            "pg_basebackup", "-d", server.url("postgres"), "-D", self.base, "-c", "fast"
+        )
+
+    def tidy(self, server: PostgresServer) -> None:
+        """Remove the WAL that the base backup does not need."""
+        label = (self.base / "backup_label").read_text()
+        first = re.search(r"^START WAL LOCATION.*file (.*)\)$", label, re.MULTILINE)
+        assert first is not None
+        server._command("pg_archivecleanup", self.wal, first[1])
+
+    def restored(self, moment: str) -> PostgresServer:
+        """Return a server that was put back to a moment, started and writable."""
+        server = PostgresServer(
+            durable=True,
+            settings={
+                "restore_command": f"cp {self.wal}/%f %p",
+                "recovery_target_time": moment,
+                "recovery_target_action": "promote",
+            },
+        )
+        shutil.rmtree(server._data)
+        subprocess.run(["cp", "-a", self.base, server._data], check=True)
+        signal = server._data / "recovery.signal"
+        signal.touch()
+        server._own(signal)
+        server.start()
+        return server
+
+
+@contextmanager
+def vault() -> Iterator[Vault]:
+    """Yield a place for backups."""
+    one = Vault()
+    try:
+        yield one
+    finally:
+        shutil.rmtree(one.folder, ignore_errors=True)
+
+
+def tapebot(*arguments: str, url: str, home: Path) -> str:
+    """Run a command of the program; return what it printed."""
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "TAPEBOT_HOME": str(home),
+        "TAPEBOT_DATABASE_URL": url,
+        "PYTHONPATH": str(ROOT),
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "bot", *arguments],
+        env=environment,
+        cwd=home,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def asked(url: str, sql: str) -> Any:
+    """Return the first value that a statement returns."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        row = connection.execute(sql.encode()).fetchone()
+        assert row is not None
+        return row[0]
+
+
+async def until(url: str, sql: str, wanted: Any, within: float = 60.0) -> None:
+    """Wait until the database says this."""
+    with anyio.fail_after(within):
+        while await anyio.to_thread.run_sync(asked, url, sql) != wanted:
+            await anyio.sleep(0.1)
+
+
+async def archived_until_now(url: str) -> None:
+    """Wait until everything written is in the archive."""
+    segment = await anyio.to_thread.run_sync(asked, url, "select pg_walfile_name(pg_switch_wal())")
+    await until(url, f"select last_archived_wal >= '{segment}' from pg_stat_archiver", wanted=True)
+
+
+async def talk_and_lose_the_server(
+    fleet: Fleet, traffic: Traffic, keep: Vault
+) -> tuple[str, float]:
+    """Talk through a backup and past a moment; return the moment, by the server's clock and by ours."""
+    world = fleet.world
+    assert world.server is not None
+    assert world.database is not None
+    await traffic.begin()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(traffic.talk, 20)
+        await anyio.to_thread.run_sync(keep.back_up, world.server)
+    # Some turns are in the middle at this moment.
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(traffic.talk, 60)
+        await anyio.sleep(1)
+        ours = now()
+        moment = await anyio.to_thread.run_sync(
+            asked, world.database, "select clock_timestamp()::text"
+        )
+    await traffic.settled()
+    await fleet.stop_all()
+    await archived_until_now(world.database)
+    written = len([*keep.wal.iterdir()])
+    await anyio.to_thread.run_sync(keep.tidy, world.server)
+    assert 0 < len([*keep.wal.iterdir()]) < written
+    await anyio.to_thread.run_sync(world.server.close)
+    return moment, ours
+
+
+async def start_again(fleet: Fleet, server: PostgresServer) -> None:
+    """Start every process on another server."""
+    world = fleet.world
+    assert world.database is not None
+    world.server, world.database = server, server.url(world.database.rpartition("/")[2])
+    for member in [*fleet.members.values()]:
+        await fleet.start(member)
+
+
+def divided(world: World, seen: set[tuple[str, str]]) -> tuple[set[str], set[str]]:
+    """Return the ids that Telegram sends again and those that nobody has any more."""
+    gone = [one for one in world.ledger.said if (f"telegram:{one.chat}", one.id) not in seen]
+    again = {one.id for one in gone if one.chat % 2}
+    return again, {one.id for one in gone} - again
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+async def test_a_bot_restored_to_a_moment_knows_all_that_it_had_answered_and_goes_on(
+    tmp_path: Path,
+) -> None:
+    """What came after the moment is forgotten, unless the platform sends it again; nothing is there twice."""
+    chance = random.Random(SEED)
+    with vault() as keep:
+        before = await anyio.to_thread.run_sync(keep.archiving)
+        after = None
+        try:
+            await anyio.to_thread.run_sync(before.start)
+            url = before.create()
+            tapebot("db", "migrate", url=url, home=tmp_path)
+            async with open_world(chance, people=8, database=url, server=before) as world:
+                fleet = Fleet(world, tmp_path)
+                async with fleet.running(gateways=1, workers=2):
+                    traffic = Traffic(fleet, chance, rate=20, resent=0)
+                    moment, ours = await talk_and_lose_the_server(fleet, traffic, keep)
+                    answered = {
+                        (f"telegram:{one.chat}", one.id)
+                        for one in world.ledger.said
+                        if one.shown_at is not None and one.shown_at < ours
+                    }
+                    after = await anyio.to_thread.run_sync(keep.restored, moment)
+                    await until(after.url("postgres"), "select pg_is_in_recovery()", wanted=False)
+                    url = after.url(url.rpartition("/")[2])
+                    assert "of this version" in tapebot("db", "status", url=url, home=tmp_path)
+                    await start_again(fleet, after)
+                    await goes_on(fleet, traffic, answered, ours)
+        finally:
+            before.close()
+            if after is not None:
+                after.close()
+
+
+async def goes_on(
+    fleet: Fleet, traffic: Traffic, answered: set[tuple[str, str]], ours: float
+) -> None:
+    """See that the restored bot finishes what it had begun, takes what is sent again, and talks on."""
+    world = fleet.world
+    assert world.database is not None
+    await until(world.database, _QUIET, 0)
+    seen = set(await rows(fleet, "select session, id from tapebot.seen"))
+    assert len(answered) > 20
+    assert answered <= seen
+    again, lost = divided(world, seen)
+    assert again
+    assert lost
+    known = next(one for one in world.ledger.said if (f"telegram:{one.chat}", one.id) in seen)
+    # Each is put before the others.
+    for delivery in reversed([*world.telegram.books.updates]):
+        message = delivery.update.get("message", {})
+        if str(message.get("message_id")) in again | {known.id}:
+            world.telegram.redeliver(delivery)
+    count = len(seen) + len(again)
+    await until(world.database, "select count(*) from tapebot.seen", count)
+    await until(world.database, _QUIET, 0)
+    # Whatever was shown from the moment on may have been shown once more.
+    fleet.blow("restored", None, ours)
+    world.ledger.said[:] = [one for one in world.ledger.said if one.id not in lost]
+    await traffic.talk(20)
+    await traffic.settled()
+    await fleet.stop_all()
+    async with tapes_in(world.database) as read:
+        found = await close_books(fleet, read)
+    await check_database(fleet, silent=frozenset())
+    sys.stdout.write(
+        f"\nrestored: {len(seen)} messages kept, {len(again)} sent again, {len(lost)} lost, "
+        f"{len(found.copies)} answers shown twice\n"
+    )

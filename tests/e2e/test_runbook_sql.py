@@ -1,0 +1,157 @@
+"""What the runbook gives to psql does what it says, on a real server."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+import psycopg
+import pytest
+from databases import drop, fresh_database, server
+
+from bot.bus import Address, Inbound, Sender
+from bot.bus.postgres import PostgresBus
+from bot.database.connections import Database
+from bot.database.wakeups import Wakeups
+from bot.memory.forgetting.plan import FORGOTTEN
+from bot.tape.entries import event
+from bot.tape.stores.postgres import PostgresTapeStore
+
+RUNBOOK = Path(__file__).parents[2] / "deploy" / "RUNBOOK.md"
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    """Yield the address of an empty database of this version."""
+    address = fresh_database()
+    yield address
+    drop(address)
+
+
+def block(first: str) -> str:
+    """Return the runbook's SQL that begins so."""
+    text = RUNBOOK.read_text(encoding="utf-8")
+    [found] = [
+        one for one in re.findall(r"```sql\n(.*?)```", text, re.DOTALL) if one.startswith(first)
+    ]
+    return found
+
+
+def psql(url: str, text: str) -> str:
+    """Give a text to psql; return the rows that it prints."""
+    done = subprocess.run(
+        [server()._home / "bin/psql", "-X", "-A", "-t", "-v", "ON_ERROR_STOP=1", url],
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def said(number: int) -> Inbound:
+    """Return a message."""
+    text = f"It's number {number}, with \x00, \ud800 and a \\ in it"
+    return Inbound(
+        Address("telegram", "42"), str(number), Sender("42", "Ada"), text, datetime.now(UTC)
+    )
+
+
+async def test_a_message_that_was_set_aside_is_found_and_put_back_whole(
+    url: str, tmp_path: Path
+) -> None:
+    """Behind what waits in its session, and not a letter of it is another."""
+    database = Database(url)
+    await database.open()
+    wakeups = Wakeups(database)
+    bus = PostgresBus(database, wakeups, holder="here", session_limit=9, exports=tmp_path)
+    try:
+        port = bus.channel("telegram")
+        for number in (1, 2):
+            await port.publish(said(number))
+        [[queue, buried]] = await database.fetch(
+            "select queue, min(msg_id) from tapebot.inbound group by queue"
+        )
+        await database.fetch("select pgmq.archive(%s, %s)", [f"inbound_{queue}", buried])
+
+        rows = await anyio.to_thread.run_sync(psql, url, block("select format("))
+        [line] = rows.splitlines()
+        assert line.startswith(f"{queue}|{buried}|")
+        assert "|telegram:42|" in line
+
+        back = block(r"\set queue").replace(r"\set queue 3", rf"\set queue {queue}")
+        back = back.replace(r"\set id 17", rf"\set id {buried}")
+        await anyio.to_thread.run_sync(psql, url, back)
+        assert not await anyio.to_thread.run_sync(psql, url, block("select format("))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(wakeups.run)
+            tasks.start_soon(bus.run)
+            with anyio.fail_after(20):
+                # What stood behind it becomes visible within a minute; nobody wants to wait for that here.
+                await database.fetch(f"update pgmq.q_inbound_{queue} set vt = now()")
+                inbox = await bus.claim()
+                got = [await inbox.receive() for _ in range(2)]
+            tasks.cancel_scope.cancel()
+        assert [one.inbound.id for one in got] == ["2", "1"]
+        assert got[1].inbound.text == said(1).text
+    finally:
+        await bus.aclose()
+        await database.close()
+
+
+async def test_a_session_that_is_held_is_shown_with_its_holder(url: str, tmp_path: Path) -> None:
+    """One line for each session that has anything in the queues."""
+    database = Database(url)
+    await database.open()
+    bus = PostgresBus(
+        database, Wakeups(database), holder="box/7/9", session_limit=9, exports=tmp_path
+    )
+    try:
+        await bus.publish(said(1))
+        async with bus.keep("telegram:42"):
+            rows = await anyio.to_thread.run_sync(psql, url, block("select distinct on"))
+    finally:
+        await bus.aclose()
+        await database.close()
+    [line] = rows.splitlines()
+    session, _queue, _id, kind, holder, *_ = line.split("|")
+    assert (session, kind, holder) == ("telegram:42", "in", "box/7/9")
+
+
+async def test_erasures_are_listed_without_their_words(url: str) -> None:
+    """A session and a time for each."""
+    database = Database(url)
+    await database.open()
+    try:
+        store = PostgresTapeStore(database, Wakeups(database))
+        await store.create_tape("telegram:42")
+        await store.append("telegram:42", event(FORGOTTEN, {"facts": [3], "entries": 7}))
+        rows = await anyio.to_thread.run_sync(psql, url, block("select convert_from"))
+    finally:
+        await database.close()
+    session, at = rows.strip().split("|")
+    assert session == "telegram:42"
+    assert datetime.fromisoformat(at)
+
+
+def test_every_statement_of_the_runbook_is_of_one_of_these_kinds() -> None:
+    """One that is added is played, too."""
+    text = RUNBOOK.read_text(encoding="utf-8")
+    firsts = [one.split("\n")[0] for one in re.findall(r"```sql\n(.*?)```", text, re.DOTALL)]
+    known = ("select convert_from", "select distinct on", "select format(", r"\set queue")
+    assert [one for one in firsts if not one.startswith(known)] == []
+    assert len(firsts) == len(known)
+
+
+def test_the_query_of_leases_can_be_asked(url: str) -> None:
+    """It stands in a line of the text."""
+    [query] = re.findall(r"`(select name, holder.*?)`", RUNBOOK.read_text(encoding="utf-8"))
+    with psycopg.connect(url) as connection:
+        assert connection.execute(query.encode()).fetchall() == []

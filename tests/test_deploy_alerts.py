@@ -1,0 +1,102 @@
+"""Alerts ask for what is measured, and the runbook says what to do about each."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from bot.telemetry import metrics, operations
+from bot.telemetry.instruments import Counter, Histogram, Sampled
+
+ROOT = Path(__file__).parents[1]
+DEPLOY = ROOT / "deploy"
+
+
+def rules():
+    (group,) = yaml.safe_load((DEPLOY / "alerts.yaml").read_text(encoding="utf-8"))["groups"]
+    return {one["alert"]: one for one in group["rules"]}
+
+
+def known_metrics():
+    """Return {name as Prometheus has it: names of its labels}."""
+    found = {"up": {"job", "instance"}}
+    for one in (*vars(metrics).values(), *vars(operations).values()):
+        if isinstance(one, Sampled):
+            found[one.name] = set(one.labels)
+        elif isinstance(one, Counter):
+            found[one.name] = set(one._children.names)
+        elif isinstance(one, Histogram):
+            labels = set(one._children.names)
+            found |= {f"{one.name}_count": labels, f"{one.name}_sum": labels}
+            found[f"{one.name}_bucket"] = labels | {"le"}
+    return found
+
+
+def anchors():
+    """Return the runbook's headings as GitHub links to them."""
+    text = (DEPLOY / "RUNBOOK.md").read_text(encoding="utf-8")
+    titles = re.findall(r"^#+ (.+)$", re.sub(r"```.*?```", "", text, flags=re.DOTALL), re.MULTILINE)
+    return [re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles]
+
+
+@pytest.mark.parametrize("alert", rules())
+def test_an_alert_asks_for_metrics_and_labels_that_exist(alert):
+    expression, known = rules()[alert]["expr"], known_metrics()
+    asked = re.findall(r"\b(tapebot_\w+|up)\b(?:\{([^}]*)\})?", expression)
+    assert asked
+    everywhere = {"instance", "job"}
+    of_all = set()
+    for name, matchers in asked:
+        assert name in known
+        labels = set(re.findall(r"(\w+)\s*[=!]", matchers))
+        assert labels <= known[name] | everywhere, name
+        of_all |= known[name] | everywhere
+    by = {one for group in re.findall(r"by \(([^)]*)\)", expression) for one in group.split(", ")}
+    assert by <= of_all
+    assert expression.count("(") == expression.count(")")
+    shown = set(re.findall(r"\$labels\.(\w+)", rules()[alert]["annotations"]["summary"]))
+    assert shown <= by if "by (" in expression else shown <= everywhere
+
+
+@pytest.mark.parametrize("alert", rules())
+def test_an_alert_has_its_place_in_the_runbook(alert):
+    rule = rules()[alert]
+    assert rule["labels"]["severity"] in ("page", "ticket")
+    path, _, anchor = rule["annotations"]["runbook"].partition("#")
+    assert path == "deploy/RUNBOOK.md"
+    assert anchor == alert.lower()
+    assert anchors().count(anchor) == 1
+
+
+def test_every_alert_that_the_runbook_explains_is_raised():
+    text = (DEPLOY / "RUNBOOK.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"\bTapebot[A-Z]\w+", text)) == set(rules())
+
+
+def test_every_place_of_the_runbook_that_a_page_leads_to_is_there():
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md")]
+    places = {one for text in texts for one in re.findall(r"RUNBOOK\.md#([\w-]+)", text)}
+    assert places
+    assert places <= set(anchors())
+
+
+def test_every_metric_that_is_told_of_exists():
+    text = (ROOT / "docs/operating.md").read_text(encoding="utf-8")
+    names = {re.sub(r"_(?:count|sum|bucket)$", "", name) for name in known_metrics()}
+    told = set(re.findall(r"\btapebot_\w+", text))
+    assert told
+    assert told <= names
+
+
+def test_what_the_runbook_says_of_a_restore_is_what_a_test_plays():
+    runbook = (DEPLOY / "RUNBOOK.md").read_text(encoding="utf-8")
+    played = (ROOT / "tests/e2e/test_postgres_restore.py").read_text(encoding="utf-8")
+    words = """archive_mode archive_command archive_timeout pg_basebackup pg_archivecleanup backup_label
+        restore_command recovery_target_time recovery_target_action recovery.signal pg_switch_wal
+        last_archived_wal pg_is_in_recovery"""
+    for word in words.split():
+        assert word in runbook, word
+        assert word in played, word

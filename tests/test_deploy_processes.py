@@ -1,0 +1,173 @@
+"""Compose and Kubernetes run processes that the program knows, closed, and with time to stop."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+import yaml
+
+from bot.app.serve import _FINISH
+from bot.cli.parser import make_parser
+
+DEPLOY = Path(__file__).parents[1] / "deploy"
+
+
+def test_workers_have_longer_to_stop_than_their_turns_have_to_end():
+    unit = (DEPLOY / "tapebot-worker@.service").read_text(encoding="utf-8")
+    waits = [
+        int(re.findall(r"^TimeoutStopSec=(\d+)$", unit, re.MULTILINE)[0]),
+        int(compose()["services"]["worker-1"]["stop_grace_period"].removesuffix("s")),
+        int(pod("Deployment", "tapebot-worker")["terminationGracePeriodSeconds"]),
+    ]
+    assert min(waits) >= 2 * _FINISH
+
+
+def compose():
+    return yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))
+
+
+def processes():
+    """Return the services that are gateways or workers, by name."""
+    found = compose()["services"]
+    return {name: one for name, one in found.items() if name[:-2] in ("gateway", "worker")}
+
+
+def test_compose_has_a_database_a_step_before_all_two_gateways_and_three_workers():
+    services = compose()["services"]
+    assert set(services) == {"postgres", "migrate", *processes()}
+    assert services["postgres"]["image"] == "postgres:17"
+    assert services["migrate"]["command"] == ["db", "migrate"]
+    assert services["migrate"]["restart"] == "no"
+    assert services["migrate"]["depends_on"]["postgres"]["condition"] == "service_healthy"
+    commands = [one["command"] for one in processes().values()]
+    assert commands == [["gateway"]] * 2 + [["worker"]] * 3
+    ends = {"migrate": {"condition": "service_completed_successfully"}}
+    assert all(one["depends_on"] == ends for one in processes().values())
+
+
+def test_each_process_of_compose_has_a_home_of_its_own_that_is_a_volume():
+    homes = [one["volumes"] for one in processes().values()]
+    named = [volume.split(":")[0] for (volume,) in homes]
+    assert len(set(named)) == len(named)
+    assert set(compose()["volumes"]) == {*named, "postgres"}
+    assert {volume.split(":")[1] for (volume,) in homes} == {"/data"}
+
+
+def test_nothing_in_compose_may_write_elsewhere_or_get_more_rights():
+    for name, one in compose()["services"].items():
+        assert one["read_only"] is True, name
+        assert one["cap_drop"] == ["ALL"], name
+        assert one["security_opt"] == ["no-new-privileges:true"], name
+        assert not {"ports", "privileged", "cap_add"} & set(one), name
+
+
+def test_compose_asks_each_process_whether_it_is_ready_where_it_listens():
+    for one in processes().values():
+        port = one["environment"]["TAPEBOT_OPERATE_LISTEN"].rpartition(":")[2]
+        assert f":{port}/readyz" in one["healthcheck"]["test"][-1]
+
+
+def test_what_compose_asks_is_an_error_where_nobody_answers_and_where_the_answer_is_no():
+    """The check is played with this Python, on a port where nobody listens and then somebody refuses."""
+    check = processes()["worker-1"]["healthcheck"]["test"]
+    assert check[:3] == ["CMD", "python", "-c"]
+    with HTTPServer(("127.0.0.1", 0), _Answering) as server, ThreadPoolExecutor() as threads:
+        threads.submit(server.serve_forever)
+        try:
+            codes = []
+            for status in (200, 503):
+                _Answering.status = status
+                code = check[3].replace("9464", str(server.server_port))
+                done = subprocess.run(
+                    [sys.executable, "-c", code], capture_output=True, check=False
+                )
+                codes.append(done.returncode)
+        finally:
+            server.shutdown()
+    assert codes[0] == 0
+    assert codes[1] != 0
+    gone = check[3].replace("9464", str(server.server_port))
+    assert subprocess.run([sys.executable, "-c", gone], capture_output=True, check=False).returncode
+
+
+class _Answering(BaseHTTPRequestHandler):
+    status = 200
+
+    def do_GET(self):
+        self.send_response(self.status)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+def test_no_secret_stands_in_what_is_deployed():
+    for name in ("compose.yaml", "kubernetes.yaml", "alerts.yaml"):
+        text = (DEPLOY / name).read_text(encoding="utf-8")
+        assert not re.search(r"(PASSWORD|TOKEN|API_KEY|DATABASE_URL)\s*[:=]\s*\S", text), name
+    for one in compose()["services"].values():
+        assert one["env_file"] in (["tapebot.env"], ["postgres.env"])
+
+
+def objects():
+    text = (DEPLOY / "kubernetes.yaml").read_text(encoding="utf-8")
+    return {(one["kind"], one["metadata"]["name"]): one for one in yaml.safe_load_all(text)}
+
+
+def pod(kind, name):
+    return objects()[kind, name]["spec"]["template"]["spec"]
+
+
+PODS = {
+    ("Job", "tapebot-migrate"): ["db", "migrate"],
+    ("Deployment", "tapebot-gateway"): ["gateway"],
+    ("Deployment", "tapebot-worker"): ["worker"],
+}
+
+
+@pytest.mark.parametrize("which", PODS, ids=lambda which: which[1])
+def test_a_pod_may_write_only_into_what_goes_with_it(which):
+    spec = pod(*which)
+    (container,) = spec["containers"]
+    assert container["args"] == PODS[which]
+    assert make_parser().parse_args(container["args"]).command == PODS[which][0]
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert spec["securityContext"]["runAsNonRoot"] is True
+    # The user of the image.
+    assert f"--uid {spec['securityContext']['runAsUser']} " in (DEPLOY / "Dockerfile").read_text()
+    assert spec["automountServiceAccountToken"] is False
+    assert all("emptyDir" in one for one in spec["volumes"])
+    mounted = {one["name"]: one["mountPath"] for one in container["volumeMounts"]}
+    environment = {one["name"]: one["value"] for one in container["env"]}
+    assert mounted == {"home": environment["TAPEBOT_HOME"], "tmp": "/tmp"}
+    assert set(mounted) == {one["name"] for one in spec["volumes"]}
+
+
+@pytest.mark.parametrize("name", ["tapebot-gateway", "tapebot-worker"])
+def test_a_deployment_is_probed_spread_and_never_taken_down_whole(name):
+    deployment, budget = objects()["Deployment", name], objects()["PodDisruptionBudget", name]
+    labels = deployment["spec"]["template"]["metadata"]["labels"]
+    assert deployment["spec"]["selector"]["matchLabels"] == labels
+    assert budget["spec"]["selector"]["matchLabels"] == labels
+    assert budget["spec"]["maxUnavailable"] == 1
+    assert deployment["spec"]["replicas"] >= 2
+    assert deployment["spec"]["strategy"]["rollingUpdate"]["maxUnavailable"] == 0
+    (container,) = pod("Deployment", name)["containers"]
+    paths = {
+        probe: container[f"{probe}Probe"]["httpGet"]["path"]
+        for probe in ("startup", "liveness", "readiness")
+    }
+    assert paths == {"startup": "/healthz", "liveness": "/healthz", "readiness": "/readyz"}
+    listen = {one["name"]: one["value"] for one in container["env"]}["TAPEBOT_OPERATE_LISTEN"]
+    ports = {one["name"]: one["containerPort"] for one in container["ports"]}
+    assert listen == f"0.0.0.0:{ports['operate']}"
