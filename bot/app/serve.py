@@ -21,6 +21,7 @@ from bot.app.channels import (
     build_channels,
     run_channels,
 )
+from bot.app.erased import ErasedElsewhere
 from bot.app.operating import open_operations
 from bot.bus import Address, Answer
 from bot.control import serve_control
@@ -102,6 +103,8 @@ async def _run(app: App, role: Role, operations: Operations | None) -> None:
         if role != "gateway":
             _watch(tasks, operations, "sessions", app.supervisor.run)
             tasks.start_soon(app.store.run)
+            if (elsewhere := erased_elsewhere(app)) is not None:
+                _watch(tasks, operations, "erasures", elsewhere.run)
             if app.vectors is not None:
                 tasks.start_soon(app.vectors.run)
             if isinstance(app.model, Warmable):
@@ -120,6 +123,17 @@ async def _run(app: App, role: Role, operations: Operations | None) -> None:
         if role == "worker":
             await app.supervisor.drain(_FINISH)
         tasks.cancel_scope.cancel()
+
+
+def erased_elsewhere(app: App) -> ErasedElsewhere | None:
+    """Return what lets go of what other processes erased; None where there are none."""
+    if app.shared is None:
+        return None
+    from bot.tape.stores.postgres import PostgresTapeStore
+
+    assert isinstance(app.store, PostgresTapeStore)
+    scopes = app.services.scopes
+    return ErasedElsewhere(app.store.erased, app.shared.wakeups, scopes, app.vectors)
 
 
 def _watch(

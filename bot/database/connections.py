@@ -247,7 +247,7 @@ def parameters(url: str) -> dict[str, Any]:
         given: dict[str, Any] | None = conninfo.conninfo_to_dict(url)
     except psycopg.ProgrammingError:
         given = None
-    if given is None or _is_torn(given):
+    if given is None or _is_torn(url, given):
         raise SettingsError(
             "TAPEBOT_DATABASE_URL: given something that is no address of PostgreSQL; allowed: "
             "postgresql://user:password@host:port/name, where @ : / ? # and % in user and password are "
@@ -272,15 +272,12 @@ def parameters(url: str) -> dict[str, Any]:
     return whole
 
 
-def _is_torn(given: dict[str, Any]) -> bool:
+def _is_torn(url: str, given: dict[str, Any]) -> bool:
     """Say whether a password with characters of an address ended up in other parts of it."""
-    host, port, name = (str(given.get(key) or "") for key in ("host", "port", "dbname"))
-    ports = [one for one in port.split(",") if one]
-    # A host that begins with @ is an abstract socket.
+    ports = str(given.get("port") or "").split(",")
+    authority, _, rest = url.partition("://")[2].partition("?")[0].partition("/")
     return (
-        any("@" in one[1:] for one in host.split(","))
-        or any(not one.isdecimal() for one in ports)
-        or ("@" in name and not given.get("user"))
+        authority.count("@") > 1 or "@" in rest or any(one and not one.isdecimal() for one in ports)
     )
 
 

@@ -110,6 +110,16 @@ class VectorFiles:
             return last
         return 0
 
+    def checksums(self, tape: str) -> dict[int, int]:
+        """Return the checksums of the texts whose rows there are, by their entries' ids."""
+        path, found = self._path(tape), dict[int, int]()
+        if path.exists():
+            with _removed_if_damaged(path), path.open("rb") as file:
+                for rows in _Rows(file, self._dimensions(file)).portions():
+                    told = zip(rows["id"].tolist(), rows["checksum"].tolist(), strict=True)
+                    found.update((number, one) for number, one in told if one != _ERASED)
+        return found
+
     def append(self, tape: str, rows: Sequence[Row], *, behind: int) -> bool:
         """Add rows, at least one of them with a vector where they are the first.
 

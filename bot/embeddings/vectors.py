@@ -240,6 +240,26 @@ class VectorIndex:
             async with self._writing:
                 await anyio.to_thread.run_sync(files.erase, tape, ids)
 
+    async def recheck(self, tape: str) -> None:
+        """Leave no vector of a text that the tape holds no more: another process erased something.
+
+        Raises:
+            TapeError: The tape cannot be read.
+            ModelUnavailable: A package is missing.
+            OSError: The file cannot be read or written.
+        """
+        # What is being embedded was read before.
+        self._tapes.setdefault(tape, _Tape()).erased += 1
+        files = await self._files()
+        held = await anyio.to_thread.run_sync(files.checksums, tape)
+        ids = sorted(held)
+        for start in range(0, len(ids), _PORTION):
+            some = ids[start : start + _PORTION]
+            entries = await self._source.read(tape, some[0], some[-1])
+            there = {one.id: checksum(text) for one in entries if (text := text_of(one))}
+            if gone := [one for one in some if there.get(one) != held[one]]:
+                await self.erase(tape, gone)
+
     async def discard(self, tape: str) -> None:
         """Drop all vectors of a tape; what it holds is embedded again.
 

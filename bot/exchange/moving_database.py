@@ -34,7 +34,7 @@ select 'the lease ' || name || ' is held by ' || holder
 union all
 select 'connected from ' || coalesce(host(client_addr), 'this machine') || ', process ' || pid
     from pg_catalog.pg_stat_activity
-    where datname = current_database() and application_name like 'tapebot%'
+    where datname = current_database() and application_name like 'tapebot%%'
         and application_name <> 'tapebot-migrate'
 """
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 import psycopg
 import pytest
 from databases import drop, fresh_database, server
@@ -20,6 +21,7 @@ from bot.access.roster import Person, Request, Roster
 from bot.bus import Address
 from bot.cli.main import main
 from bot.clock import SystemClock
+from bot.database.connections import Database
 from bot.files import replace_file
 from bot.settings import PREFIX
 from bot.tape.entries import message
@@ -248,3 +250,21 @@ def test_older_files_in_the_way_are_kept_and_named(home, url, capsys):
 def test_a_move_that_makes_no_sense_is_refused(home, url, capsys, command, said):
     assert main(command) > 0
     assert said in capsys.readouterr().err
+
+
+def test_a_tapebot_whose_address_names_its_connections_otherwise_is_seen_by_a_move(
+    home, url, capsys
+):
+    anyio.run(_said, home)
+
+    async def moved_meanwhile() -> None:
+        running = Database(f"{url}?application_name=my%20bot")
+        await running.open()
+        try:
+            told = await anyio.to_thread.run_sync(main, ["migrate", "files", "postgres"])
+        finally:
+            await running.close()
+        assert told != 0
+
+    anyio.run(moved_meanwhile)
+    assert "in use" in capsys.readouterr().err

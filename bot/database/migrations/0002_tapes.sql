@@ -116,6 +116,16 @@ begin
     perform tapebot.drop_documents(of_tape, from_id);
 end $$;
 
+-- The old versions of a tape's rows are there until their table is cleaned; the entry says which one it is.
+create function tapebot.want_vacuum(of_tape bigint, entry_id bigint) returns void language plpgsql as $$
+begin
+    insert into tapebot.vacuum_wanted (part, asked_at)
+        select right(part.relname, 2), clock_timestamp() from pg_catalog.pg_class as part
+        where part.oid = (select tableoid from tapebot.entry where tape = of_tape and id = entry_id)
+        on conflict (part) do update set asked_at = excluded.asked_at;
+    perform tapebot.tell('erased');
+end $$;
+
 -- The outcomes of what follows: done; missing (no such tape); conflict (not at the version that was expected);
 -- moved (turned over or erased from since the caller looked: look again); exists.
 
@@ -208,6 +218,7 @@ begin
         return;
     end if;
     if segment_name is null then
+        perform tapebot.want_vacuum(held.id, held.live);
         perform tapebot.drop_entries(held.id, held.live);
     else
         insert into tapebot.segment (tape, first_id, last_id, name)
@@ -276,11 +287,6 @@ begin
         select held.id, once, min(id), max(id) from unnest(ids) as erased (id);
     update tapebot.tape set erasures = held.erasures + 1,
         title = case when retitle then new_title else title end where id = held.id;
-    -- The rows' old versions are there until their table is cleaned.
-    insert into tapebot.vacuum_wanted (part, asked_at)
-        select right(part.relname, 2), clock_timestamp() from pg_catalog.pg_class as part
-        where part.oid = (select tableoid from tapebot.entry where tape = held.id and id = ids[1])
-        on conflict (part) do update set asked_at = excluded.asked_at;
-    perform tapebot.tell('erased');
+    perform tapebot.want_vacuum(held.id, ids[1]);
     return 'done';
 end $$;

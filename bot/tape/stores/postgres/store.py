@@ -16,7 +16,7 @@ from bot.tape.search import Hit, SearchQuery
 from bot.tape.store import Anchor, Segment, add_anchor, anchor_of
 from bot.tape.stores.postgres.reading import TapeReader
 from bot.tape.stores.postgres.refusals import reading
-from bot.tape.stores.postgres.rows import LARGEST_ID, as_bytes
+from bot.tape.stores.postgres.rows import LARGEST_ID, as_bytes, as_text
 from bot.tape.stores.postgres.search import search
 from bot.tape.stores.postgres.upkeep import Upkeep
 from bot.tape.stores.postgres.writing import TapeWriter
@@ -29,6 +29,7 @@ _FOLLOW = """
 update tapebot.tape set followed = clock_timestamp() + make_interval(secs => %s)
 where workspace = %s and name = %s returning id
 """
+_ERASED = "select name, erasures from tapebot.tape where workspace = %s and erasures > 0"
 
 
 class PostgresTapeStore:
@@ -87,6 +88,12 @@ class PostgresTapeStore:
             return (await self._reader.state(tape)).erasures
         except TapeNotFound:
             return 0
+
+    async def erased(self) -> dict[str, int]:
+        """Return the tapes from which something was erased, and how often."""
+        with reading("the list of tapes"):
+            rows = await self._database.fetch(_ERASED, [self._workspace])
+        return {as_text(name): count for name, count in rows}
 
     async def read(
         self, tape: str, from_entry_id: int | None = None, to_entry_id: int | None = None

@@ -1,0 +1,141 @@
+"""What one process erases is gone from what another one keeps, though nobody there asks for it again."""
+
+from __future__ import annotations
+
+import json
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import anyio
+import pytest
+from databases import drop, fresh_database
+
+from bot.app.build import open_app
+from bot.app.serve import erased_elsewhere
+from bot.embeddings.files import VectorFiles
+from bot.embeddings.vectors import checksum, text_of
+from bot.errors import TapebotError
+from bot.memory.facts.fact import Evidence
+from bot.memory.facts.proposals import Batch, Proposal
+from bot.settings import load_settings
+from bot.tape.entries import message
+
+WORD = "zqxjvkwp"
+
+
+@pytest.fixture
+def url():
+    made = fresh_database()
+    yield made
+    drop(made)
+
+
+@asynccontextmanager
+async def process(home, url):
+    """A worker's program, as far as it follows what others do."""
+    settings = load_settings(home=home, model="offline", database_url=url, embedding_model="local")
+    async with open_app(settings) as app, anyio.create_task_group() as tasks:
+        tasks.start_soon(app.shared.wakeups.run)
+        yield app
+        tasks.cancel_scope.cancel()
+
+
+def without(entry):
+    """A tombstone of an entry, as far as this word goes."""
+    payload = json.loads(json.dumps(entry.payload).replace(WORD, "erased"))
+    return replace(entry, payload=payload)
+
+
+def vectors_of(app, tape):
+    """The checksums of the texts that a program keeps a vector of, by their entries' ids."""
+    model = app.vectors._embedder.name
+    return VectorFiles(app.settings.home / "vectors", "", model).checksums(tape)
+
+
+async def until(good):
+    with anyio.fail_after(20):
+        while not good():
+            await anyio.sleep(0.02)
+
+
+async def test_facts_and_vectors_go_from_the_memory_and_the_disk_of_another_process(tmp_path, url):
+    said = Evidence("telegram:1", 2, WORD, "Ada", datetime.now(UTC).isoformat(), "person", "7")
+    batch = Batch("k", "person", (Proposal("add", f"Her boat is {WORD}.", evidence=(said,)),))
+    async with AsyncExitStack() as stack:
+        one = await stack.enter_async_context(process(tmp_path / "one", url))
+        other = await stack.enter_async_context(process(tmp_path / "other", url))
+        await one.store.create_tape("telegram:1")
+        words = [message("user", f"My boat is {WORD}."), message("user", "I like tea.")]
+        [gone, stays] = await one.store.append_many("telegram:1", words)
+        await one.services.scopes.of("telegram:7").apply(batch)
+        for app in (one, other):
+            await app.vectors.catch_up("telegram:1")
+            assert set(vectors_of(app, "telegram:1")) == {gone.id, stays.id}
+        kept = other.services.scopes.of("telegram:7")
+        await kept.open()
+        assert WORD in str(kept.fold.state())
+
+        tasks = await stack.enter_async_context(anyio.create_task_group())
+        tasks.start_soon(erased_elsewhere(other).run)
+        facts = await one.store.read(kept.name)
+        await one.store.erase("telegram:1", [without(gone)])
+        await one.store.erase(kept.name, [without(entry) for entry in facts if WORD in str(entry)])
+        await until(lambda: WORD not in str(kept.fold.state()))
+        await until(lambda: set(vectors_of(other, "telegram:1")) == {stays.id})
+        tasks.cancel_scope.cancel()
+
+
+async def test_what_was_erased_while_a_process_did_not_run_goes_when_it_starts(tmp_path, url):
+    async with process(tmp_path / "one", url) as one:
+        async with process(tmp_path / "other", url) as other:
+            await one.store.create_tape("telegram:1")
+            [gone] = await one.store.append_many("telegram:1", [message("user", WORD)])
+            await other.vectors.catch_up("telegram:1")
+        await one.store.erase("telegram:1", [without(gone)])
+    async with process(tmp_path / "other", url) as other:
+        assert set(vectors_of(other, "telegram:1")) == {gone.id}
+        await erased_elsewhere(other).look()
+        assert vectors_of(other, "telegram:1") == {}
+
+
+async def test_what_is_being_embedded_while_another_process_erases_is_not_kept(tmp_path, url):
+    async with (
+        process(tmp_path / "one", url) as one,
+        process(tmp_path / "other", url) as other,
+    ):
+        await one.store.create_tape("telegram:1")
+        [gone] = await one.store.append_many("telegram:1", [message("user", WORD)])
+        embed, begun, go = other.vectors._embedder.embed, anyio.Event(), anyio.Event()
+
+        async def late(texts):
+            begun.set()
+            await go.wait()
+            return await embed(texts)
+
+        other.vectors._embedder.embed = late
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(other.vectors.catch_up, "telegram:1")
+            await begun.wait()
+            await one.store.erase("telegram:1", [without(gone)])
+            await erased_elsewhere(other).look()
+            go.set()
+        # It was embedded anew, from what the tape holds by now.
+        [entry] = await one.store.read("telegram:1", gone.id, gone.id)
+        assert vectors_of(other, "telegram:1") == {entry.id: checksum(text_of(entry))}
+
+
+async def test_one_process_alone_has_nobody_to_follow(tmp_path):
+    async with open_app(load_settings(home=tmp_path, model="offline")) as app:
+        assert erased_elsewhere(app) is None
+
+
+async def test_a_database_that_is_away_only_puts_it_off(tmp_path, url):
+    async with process(tmp_path / "one", url) as one:
+        follower = erased_elsewhere(one)
+        await one.shared.database.close()
+        with pytest.raises(TapebotError):
+            await follower.look()
+        with anyio.move_on_after(0.2) as within:
+            await follower.run()
+        assert within.cancelled_caught
