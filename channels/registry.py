@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -54,6 +55,20 @@ def telegram(
         return TelegramChannel(name, token, platform, api_base=api_base, webhook=webhook)
 
     return _Deferred(name, "telegram", build)
+
+
+async def load(name: str) -> None:
+    """Load a channel's library, so that it begins at once where it is built later.
+
+    Args:
+        name: The channel's.
+
+    Raises:
+        ChannelRefused: It is not installed.
+    """
+    kind = name.partition("-")[0]
+    if kind != "console":
+        await _loaded(partial(import_module, f"channels.{kind}"), kind)
 
 
 async def receive_telegram(

@@ -138,6 +138,8 @@ async def _run_one(app: App, running: Running, announce: Announce) -> None:
     if app.shared is None:
         await running.build().run(app.bus.channel(running.name))
         return
+    # Not only when its turn has come: people wait then, and it takes seconds.
+    await registry.load(running.name)
     mine = anyio.Event()
 
     async def job(epoch: int) -> None:

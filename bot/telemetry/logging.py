@@ -180,6 +180,8 @@ def _install(pipe: logging.Handler, level: str) -> Callable[[], None]:
     }
     # Its retries are told by whoever retries, with the reason.
     levels[logging.getLogger("stamina")] = logging.ERROR
+    # Several lines a second while a database is gone, of which whoever needs it tells.
+    levels[logging.getLogger("psycopg.pool")] = logging.ERROR
     before = {logger: logger.level for logger in levels}
     for logger, threshold in levels.items():
         logger.setLevel(threshold)
