@@ -1,0 +1,154 @@
+"""What the database of a fleet says, read by SQL beside what tapebot's own store reads."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import psycopg
+from fleet_books import ReadTape
+from fleet_processes import Fleet, Member
+
+from bot.database.connections import Database
+from bot.database.wakeups import Wakeups
+from bot.tape.stores.postgres import PostgresTapeStore
+
+_QUEUES = 8
+
+_HEARD = """
+select convert_from(tape.name, 'UTF8'), convert_from(entry.body, 'UTF8')::json -> 'meta' ->> 'inbound', count(*)
+from tapebot.entry join tapebot.tape on tape.id = entry.tape
+where entry.kind = 'message' group by 1, 2
+having convert_from(min(entry.body), 'UTF8')::json -> 'meta' ->> 'inbound' is not null
+"""
+
+_GAPS = """
+select convert_from(tape.name, 'UTF8'), tape.version, count(*), min(entry.id), max(entry.id)
+from tapebot.tape join tapebot.entry on entry.tape = tape.id group by tape.id
+having count(*) <> tape.version or min(entry.id) <> 1 or max(entry.id) <> tape.version
+"""
+
+_LEFT = {
+    "messages in the queues": "select count(*) from tapebot.inbound",
+    "answers on their way": "select count(*) from tapebot.outbox",
+    "files of answers": "select count(*) from tapebot.outfile",
+    "updates in the spool": "select count(*) from tapebot.spool where raw is not null",
+    "leases": "select count(*) from tapebot.lease where until > clock_timestamp()",
+}
+
+_STATE = (
+    "select queue, msg_id, read_ct, vt - clock_timestamp(), headers from tapebot.inbound order by 1, 2",
+    "select id, session, answer, taken, clock_timestamp() - sent_at from tapebot.outbox order by 1",
+    "select name, holder, epoch, until - clock_timestamp() from tapebot.lease",
+    "select channel, number, taken from tapebot.spool where raw is not null order by number",
+    "select application_name, state, wait_event, clock_timestamp() - xact_start, left(query, 80)"
+    " from pg_stat_activity where datname = current_database() and xact_start is not null",
+)
+
+
+@asynccontextmanager
+async def tapes_in(address: str) -> AsyncIterator[ReadTape]:
+    """Yield what reads a session's tape."""
+    database = Database(address)
+    await database.open()
+    try:
+        store = PostgresTapeStore(database, Wakeups(database))
+
+        async def read(session: str) -> list[Any]:
+            return await store.read(session) if session in await store.list_tapes() else []
+
+        yield read
+    finally:
+        with anyio.CancelScope(shield=True):
+            await database.close()
+
+
+async def rows(fleet: Fleet, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    """Run one statement on a connection of its own; return its rows."""
+    assert fleet.world.database is not None
+    async with await psycopg.AsyncConnection.connect(
+        fleet.world.database, autocommit=True, application_name="trial"
+    ) as connection:
+        cursor = await connection.execute(sql.encode(), values)
+        return await cursor.fetchall() if cursor.description is not None else []
+
+
+async def elected(fleet: Fleet) -> Member | None:
+    """Return the gateway that holds Telegram's lease now."""
+    found = await rows(
+        fleet,
+        "select holder from tapebot.lease where name like 'channel/telegram%%'"
+        " and until > clock_timestamp()",
+    )
+    pids = {int(holder.split("/")[1]) for (holder,) in found}
+    return next((one for one in fleet.gateways if one.pid in pids), None)
+
+
+async def until_elected(fleet: Fleet, but: Member | None = None, within: float = 60.0) -> Member:
+    """Wait until a gateway holds Telegram's lease; return it.
+
+    Args:
+        fleet: Whose.
+        but: Another one than this.
+        within: Seconds.
+    """
+    with anyio.fail_after(within):
+        while True:
+            found = await elected(fleet)
+            if found is not None and found is not but:
+                return found
+            await anyio.sleep(0.1)
+
+
+async def asleep(fleet: Fleet) -> list[tuple[int, Member]]:
+    """Return the processes whose statements sleep in the database, each with its backend there.
+
+    A backend goes on sleeping when its client is dead.
+    """
+    found = await rows(
+        fleet, "select pid, application_name from pg_stat_activity where wait_event = 'PgSleep'"
+    )
+    # Tapebot puts its own name before the one that is given to it.
+    named = [(pid, name.split()[-1]) for pid, name in found if name]
+    return [(pid, fleet.members[name]) for pid, name in named if name in fleet.members]
+
+
+async def state(fleet: Fleet) -> str:
+    """Return what waits in the database, for the message of a trial that failed."""
+    told = [f"open: {one}" for one in fleet.world.ledger.open.values()]
+    told += [f"{one.name}: {one.pid}, runs {one.runs}" for one in fleet.members.values()]
+    for sql in _STATE:
+        found = await rows(fleet, sql)
+        told += [sql, *(f"    {row}" for row in found[:40]), f"    {len(found)} in all"]
+    return "\n".join(told)
+
+
+async def check_database(fleet: Fleet, *, silent: frozenset[str], buried: int = 0) -> None:
+    """See that the tables say the same as the ledger, and that nothing is left to do.
+
+    Args:
+        fleet: Whose.
+        silent: Messages that never reached a tape, as planned.
+        buried: Messages that nobody could work, as planned.
+
+    Raises:
+        AssertionError: They do not, or something is.
+    """
+    ledger = fleet.world.ledger
+    assert not await rows(fleet, _GAPS), "tapes with gaps"
+    wanted = {(f"telegram:{one.chat}", one.id) for one in ledger.said}
+    heard = Counter({(tape, one): times for tape, one, times in await rows(fleet, _HEARD)})
+    assert heard == Counter(one for one in wanted if one[1] not in silent), "by SQL"
+    seen = set(await rows(fleet, "select session, id from tapebot.seen"))
+    assert seen == wanted, f"the seen-table: {len(seen ^ wanted)} differ: {[*seen ^ wanted][:10]}"
+    for what, sql in _LEFT.items():
+        [[count]] = await rows(fleet, sql)
+        assert not count, f"{count} {what} are left"
+    archived = 0
+    for number in range(_QUEUES):
+        [[count]] = await rows(fleet, f"select count(*) from pgmq.a_inbound_{number}")
+        archived += count
+    assert archived == buried, f"{archived} messages were buried"

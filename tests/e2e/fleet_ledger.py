@@ -1,0 +1,132 @@
+"""What was said to a fleet, and what was shown of it, taken down as it happens.
+
+Rule 1: a message counts as said once the platform has it, and as answered once its token was shown.
+Rule 2: what happens to processes is taken down with its time: what is shown twice must have a cause.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import islice
+
+from platform_stage import TOKEN
+
+from bot.testing.telegram_books import Books, Shown
+
+_SHOWS = frozenset(["sendMessage", "editMessageText"])
+
+
+@dataclass(slots=True)
+class Said:
+    """A person's message.
+
+    Attributes:
+        chat: Where.
+        id: As tapebot's tape names it.
+        token: What its answer repeats; empty for what the model does not answer by itself.
+        at: When, by the clock of the servers' books.
+        scene: During which it was said.
+        shown_at: When its answer was there.
+    """
+
+    chat: int
+    id: str
+    token: str
+    at: float
+    scene: str
+    shown_at: float | None = None
+
+    @property
+    def waited(self) -> float:
+        """Seconds to its answer."""
+        assert self.shown_at is not None, f"not answered: {self}"
+        return self.shown_at - self.at
+
+
+@dataclass(frozen=True, slots=True)
+class Blow:
+    """What was done to a process, from when to when; until it has recovered, it may show things twice."""
+
+    what: str
+    whom: str
+    at: float
+    until: float
+
+
+@dataclass
+class Ledger:
+    """Everything that was said and shown.
+
+    Attributes:
+        said: Every message, in order.
+        open: Those that are not answered, by their tokens.
+        blows: What was done to processes.
+        strange: What was shown where nobody had asked for it.
+        notices: Other texts of the bot's by chat: greetings, failures, apologies.
+    """
+
+    said: list[Said] = field(default_factory=list)
+    open: dict[str, Said] = field(default_factory=dict)
+    blows: list[Blow] = field(default_factory=list)
+    strange: list[str] = field(default_factory=list)
+    notices: dict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
+    _by_token: dict[str, Said] = field(default_factory=dict)
+    _looked: int = 0
+
+    def note(self, said: Said) -> None:
+        """Take down what somebody said."""
+        assert said.token not in self._by_token, f"said twice: {said}"
+        self.said.append(said)
+        if said.token:
+            self._by_token[said.token] = self.open[said.token] = said
+
+    def give_up(self, said: Said) -> None:
+        """Take down that a message will never be answered, as planned."""
+        del self.open[said.token]
+
+    def look(self, books: Books) -> None:
+        """Take down what was shown since the last look."""
+        for call in islice(books.calls, self._looked, None):
+            if call.method in _SHOWS and call.performed and call.chat is not None:
+                self._shown(call.chat, str(call.params.get("text", "")), call.at)
+        self._looked = len(books.calls)
+
+    def in_chat(self, chat: int) -> list[Said]:
+        """Return what was said in a chat, in order."""
+        return [one for one in self.said if one.chat == chat]
+
+    def chats(self) -> list[int]:
+        """Return where something was said."""
+        return list(dict.fromkeys(one.chat for one in self.said))
+
+    def waits(self, scene: str | None = None) -> list[float]:
+        """Return the seconds to each answer that was shown, of one scene or of all."""
+        return [
+            one.waited
+            for one in self.said
+            if one.shown_at is not None and scene in (None, one.scene)
+        ]
+
+    def copies(self, shown: Iterable[Shown]) -> dict[str, list[Shown]]:
+        """Return the messages that show an answer more than once, by the token of what they answer."""
+        found: dict[str, list[Shown]] = defaultdict(list)
+        for one in shown:
+            if one.deleted_at is None:
+                for token in set(TOKEN.findall(one.text)):
+                    found[token].append(one)
+        return {token: those for token, those in found.items() if len(those) > 1}
+
+    def _shown(self, chat: int, text: str, at: float) -> None:
+        tokens = TOKEN.findall(text)
+        if not tokens and not text.startswith("About "):
+            self.notices[chat].append(text)
+        for token in tokens:
+            said = self._by_token.get(token)
+            if said is None or said.chat != chat:
+                self.strange.append(f"{token} was shown in {chat}, and asked for by {said}")
+                continue
+            if said.shown_at is None:
+                said.shown_at = at
+                self.open.pop(token, None)

@@ -1,0 +1,289 @@
+"""The processes of a fleet: gateways and workers, each with a home of its own, started, stopped, killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import anyio
+import anyio.abc
+from fleet_ledger import Blow
+from fleet_world import World
+from platform_stage import now
+
+ROOT = Path(__file__).parents[2]
+HOST = Path(__file__).with_name("fleet_host.py")
+SECONDS = 60.0
+"""The most that anything may take on a slow machine."""
+
+KILLED = -signal.SIGKILL
+
+Role = Literal["gateway", "worker", "run"]
+
+
+@dataclass
+class Member:
+    """A process of the fleet.
+
+    Attributes:
+        name: Its own, also for the model and the database.
+        role: What it does; ``run`` does everything.
+        folder: Holds its home and what it writes to its standard streams.
+        pid: Of its newest process.
+        code: How that ended; None while it runs.
+        killed: It was sent the signal that cannot be caught.
+        lives: How often it was started.
+        spent: Seconds of CPU that its earlier processes used.
+    """
+
+    name: str
+    role: Role
+    folder: Path
+    pid: int = 0
+    code: int | None = None
+    killed: bool = False
+    lives: int = 0
+    spent: float = 0.0
+
+    @property
+    def runs(self) -> bool:
+        """Whether it was started and has not ended."""
+        return self.pid > 0 and self.code is None and not self.killed
+
+    def used(self) -> float:
+        """Return the seconds of CPU that its newest process has used; 0 where it does not run."""
+        try:
+            text = Path(f"/proc/{self.pid}/stat").read_text() if self.runs else ""
+        except OSError:
+            return 0.0
+        fields = text.rpartition(")")[2].split()
+        return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+
+    def said(self) -> str:
+        """Return what it wrote to its standard streams."""
+        paths = [self.folder / "out.txt", self.folder / "errors.txt"]
+        return "".join(path.read_text() for path in paths if path.exists())
+
+    def logs(self) -> str:
+        """Return its log."""
+        folder = self.folder / "home" / "logs"
+        found = sorted(folder.iterdir()) if folder.is_dir() else []
+        return "".join(path.read_text() for path in found)
+
+
+@dataclass
+class Fleet:
+    """Starts and ends the processes of a fleet, within ``running``.
+
+    Attributes:
+        world: What they live in.
+        folder: Holds a folder for each.
+        lease: Seconds after which what a dead process held goes to another.
+        settings: More of their settings, by the names of environment variables.
+        members: All that were ever started, by name.
+    """
+
+    world: World
+    folder: Path
+    lease: float = 3.0
+    settings: dict[str, str] = field(default_factory=dict)
+    members: dict[str, Member] = field(default_factory=dict)
+    _loaded: bool = False
+    _gone: bool = False
+
+    @property
+    def gateways(self) -> list[Member]:
+        """Those that run and talk to platforms."""
+        return self.those("gateway", "run")
+
+    @property
+    def workers(self) -> list[Member]:
+        """Those that run and serve sessions."""
+        return self.those("worker", "run")
+
+    def those(self, *roles: Role) -> list[Member]:
+        """Return those that run, by what they do."""
+        return [one for one in self.members.values() if one.runs and one.role in roles]
+
+    @asynccontextmanager
+    async def running(self, *, gateways: int = 2, workers: int = 3) -> AsyncIterator[None]:
+        """Have a fleet within the block; one process that does everything where the world has no database.
+
+        Args:
+            gateways: How many there are at first.
+            workers: Likewise.
+        """
+        kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+        self._process = await anyio.open_process(
+            [sys.executable, str(HOST)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=None,
+            env=kept | {"PYTHONPATH": str(ROOT), "HOME": str(self.folder)},
+        )
+        async with self._process, anyio.create_task_group() as tasks:
+            tasks.start_soon(self._hear)
+            try:
+                await self.until(lambda: self._loaded, "the process that forks did not come up")
+                await self._start_all(gateways, workers)
+                yield
+            finally:
+                # At the end of its input it kills what it forked.
+                with anyio.CancelScope(shield=True), anyio.move_on_after(10):
+                    assert self._process.stdin is not None
+                    await self._process.stdin.aclose()
+                    await self._process.wait()
+                tasks.cancel_scope.cancel()
+
+    async def add(self, role: Role, name: str = "") -> Member:
+        """Start one more, with a home of its own."""
+        number = 1 + sum(one.role == role for one in self.members.values())
+        name = name or f"{role}-{number}"
+        member = Member(name, role, self.folder / name)
+        member.folder.mkdir(parents=True)
+        self.members[name] = member
+        await self.start(member)
+        return member
+
+    async def start(self, member: Member) -> None:
+        """Start one, again in its home if it has lived before."""
+        assert not member.runs
+        if self.world.balancer is not None and member.role != "worker":
+            # It stays when the process is dead: a balancer finds out by what it is answered.
+            self.world.hooks.setdefault(member.name, _free_port())
+        kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+        own = {"HOME": str(member.folder), "TAPEBOT_LEASE_SECONDS": f"{self.lease:g}"}
+        settings = self.world.settings(member.name, member.folder / "home")
+        lives = member.lives
+        await self._order(
+            name=member.name,
+            folder=str(member.folder),
+            arguments=[member.role],
+            environment=kept | own | settings | self.settings,
+        )
+        await self.until(lambda: member.lives > lives, f"{member.name} was not started")
+
+    def kill(self, member: Member) -> float:
+        """Send the signal that cannot be caught; return when."""
+        at = now()
+        member.spent += member.used()
+        member.killed = True
+        with suppress(ProcessLookupError):
+            os.kill(member.pid, signal.SIGKILL)
+        self.blow("killed", member, at)
+        return at
+
+    async def pause(self, member: Member, seconds: float) -> None:
+        """Stop a process in the middle of whatever it does, and let it go on after some seconds."""
+        at = now()
+        os.kill(member.pid, signal.SIGSTOP)
+        try:
+            await anyio.sleep(seconds)
+        finally:
+            os.kill(member.pid, signal.SIGCONT)
+        self.blow("paused", member, at)
+
+    async def stop(self, member: Member) -> float:
+        """Stop one as a service manager does; return the seconds that it took.
+
+        Raises:
+            AssertionError: It ended with an error.
+        """
+        at = now()
+        member.spent += member.used()
+        os.kill(member.pid, signal.SIGTERM)
+        await self.ended(member)
+        assert member.code == 0, f"{member.name} ended with {member.code}: {member.said()[-4000:]}"
+        return now() - at
+
+    async def stop_all(self) -> None:
+        """Stop those that still run, gateways first, so that receipts still reach the tapes."""
+        for member in [*self.those("gateway", "run"), *self.those("worker")]:
+            await self.stop(member)
+
+    async def ended(self, member: Member) -> None:
+        """Wait for the end of one."""
+        await self.until(lambda: member.code is not None, f"{member.name} did not end")
+
+    async def again(self, member: Member) -> None:
+        """Start one that was killed."""
+        await self.ended(member)
+        await self.start(member)
+
+    def blow(self, what: str, member: Member | None, at: float) -> None:
+        """Take down what was done from then until now."""
+        whom = "all" if member is None else member.name
+        self.world.ledger.blows.append(Blow(what, whom, at, now()))
+
+    async def until(self, claim: Callable[[], Any], what: str, within: float = SECONDS) -> None:
+        """Wait until something holds of the books and of the fleet.
+
+        Raises:
+            TimeoutError: It did not come true.
+            AssertionError: A process ended by itself with an error.
+        """
+
+        def may_go_on() -> bool:
+            for one in self.members.values():
+                by_itself = one.code not in (None, 0) and not (one.killed and one.code == KILLED)
+                assert not by_itself, f"{one.name} ended with {one.code}: {one.said()[-4000:]}"
+            assert not self._gone, "the process that forks is dead; it said why on standard error"
+            return bool(claim())
+
+        await self.world.until(may_go_on, within, what)
+
+    def cpu(self) -> float:
+        """Return the seconds of CPU that all processes have used until now, the dead ones included."""
+        return sum(one.spent + one.used() for one in self.members.values())
+
+    async def _start_all(self, gateways: int, workers: int) -> None:
+        if self.world.database is None:
+            await self.add("run", "alone")
+            return
+        for _ in range(gateways):
+            await self.add("gateway")
+        for _ in range(workers):
+            await self.add("worker")
+
+    async def _order(self, **order: Any) -> None:
+        assert self._process.stdin is not None
+        await self._process.stdin.send(json.dumps({"op": "start", **order}).encode() + b"\n")
+
+    async def _hear(self) -> None:
+        """Take down what the process that forks says."""
+        rest = b""
+        assert self._process.stdout is not None
+        async for chunk in self._process.stdout:
+            *whole, rest = (rest + chunk).split(b"\n")
+            for line in whole:
+                self._heard(json.loads(line))
+            self.world.note()
+        self._gone = True
+        self.world.note()
+
+    def _heard(self, event: dict[str, Any]) -> None:
+        if event["event"] == "ready":
+            self._loaded = True
+        elif event["event"] == "started":
+            member = self.members[event["name"]]
+            member.pid, member.code, member.killed = event["pid"], None, False
+            member.lives += 1
+        else:
+            for member in self.members.values():
+                if member.pid == event["pid"]:
+                    member.code = event["code"]
+
+
+def _free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
