@@ -34,6 +34,9 @@ FIGURES = {
     "month": "a month of daily use: what is remembered, beside what is true",
     "encodings": "what a month's memory costs a model, as JSON and encoded",
     "remote": "durable appends a second over HTTP",
+    "postgres": "the store and the bus in PostgreSQL, beside files and one process",
+    "scale": "the bus at a million sessions, and a peak hour simulated",
+    "fleet": "turns a second of gateways and workers, and recovery after a kill",
 }
 _LONGEST = 600
 
