@@ -143,7 +143,7 @@ async def _constants(
     more = max(many.cpu - poll.cpu, 0.0) / (1_000 - HOLDS)
     looks = (after[_LOOK][0] - before[_LOOK][0]) / scale.pick(300, 30)
     # What looks cost there is added by how many there are, and with how many holds.
-    looked = looks * usual.claim.cpu
+    looked = looks * poll.cpu
     return Constants(
         database=max(turns.cpu["database"] - looked, turns.cpu["database"] / 4),
         worker=turns.cpu["worker"],

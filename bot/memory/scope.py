@@ -20,7 +20,7 @@ from bot.errors import TapeNotFound
 from bot.memory.bus.compartments import Compartments
 from bot.memory.catching_up import ATTEMPTS, catch_up, write_fresh
 from bot.memory.facts.fact import Fact
-from bot.memory.facts.fold import FACTS, FactFold, batch_entry, folded, is_link, pause_entry
+from bot.memory.facts.fold import FACTS, FactFold, batch_entry, begins, folded, is_link, pause_entry
 from bot.memory.facts.proposals import Batch, Outcome
 from bot.memory.facts.recorded import outcome_from
 from bot.memory.facts.undoing import changes_something, inverse, is_bound, undone_by
@@ -258,9 +258,9 @@ async def last_facts(tape: TapeService, last: int | None = None) -> list[TapeEnt
     elif last:
         found = [one for one in await tape.read_entries(last, last) if is_link(one)]
     while found and not isinstance(found[-1].data.get("state"), dict):
-        before = found[-1].data.get("previous")
-        if before == 0:
+        if begins(found[-1]):
             break
+        before = found[-1].data.get("previous")
         if type(before) is not int or not 0 < before < found[-1].id:
             before = found[-1].id - 1
         older = [one for one in await tape.read_entries(before, before) if is_link(one)]

@@ -73,7 +73,8 @@ class Sessions:
         try:
             while not self._ready:
                 self.stir(*self._queues)
-                self._claimed = anyio.Event()
+                if self._claimed.is_set():
+                    self._claimed = anyio.Event()
                 await self._claimed.wait()
             return PostgresInbox(self._ready.popleft(), self.leave)
         finally:

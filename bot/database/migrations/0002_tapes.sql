@@ -123,7 +123,7 @@ begin
         select right(part.relname, 2), clock_timestamp() from pg_catalog.pg_class as part
         where part.oid = (select tableoid from tapebot.entry where tape = of_tape and id = entry_id)
         on conflict (part) do update set asked_at = excluded.asked_at;
-    perform tapebot.tell('erased');
+    perform tapebot.tell('erased', '0');
 end $$;
 
 -- The outcomes of what follows: done; missing (no such tape); conflict (not at the version that was expected);

@@ -66,13 +66,18 @@ class FactFold:
         if self.last == 0:
             self.torn = data.get("previous") not in (None, 0)
         self.last = entry.id
-        if entry.name == PAUSED:
-            self.paused = data.get("paused") is True
         if isinstance(state := data.get("state"), dict):
             self._restore(state)
+        elif begins(entry):
+            # As whoever reads the tape from its end takes it: nothing of what was before counts.
+            self._restore({})
+            self.since_snapshot = 1
         else:
             self.since_snapshot += 1
-        if entry.name == FACTS:
+        # A whole state is that before the entry.
+        if entry.name == PAUSED:
+            self.paused = data.get("paused") is True
+        elif entry.name == FACTS:
             self._apply_batch(entry.id, data)
         elif entry.name == BUS:
             self.compartments.apply(entry)
@@ -213,6 +218,12 @@ def folded(entries: Iterable[TapeEntry]) -> FactFold:
 def is_link(entry: TapeEntry) -> bool:
     """Say whether an entry is one that a fold is made of."""
     return entry.kind == "event" and entry.name in CHAIN
+
+
+def begins(entry: TapeEntry) -> bool:
+    """Say whether an entry of a fold says that there is none before it."""
+    before = entry.data.get("previous")
+    return type(before) is int and before == 0
 
 
 def _listed(value: object) -> list[Any]:

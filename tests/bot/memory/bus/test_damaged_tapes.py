@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from problem_rig import Talk
 
 from bot.memory.bus.compartments import BUS
-from bot.memory.facts.fold import FACTS, PAUSED, bus_entry
+from bot.memory.facts.fold import FACTS, PAUSED, FactFold, bus_entry, pause_entry
 from bot.memory.scope import last_facts
 from bot.memory.spoken import PROBLEM
 from bot.tape.entries import TapeEntry, anchor, event
@@ -180,6 +181,26 @@ async def test_a_damaged_link_does_not_cut_a_session_off_from_its_problems(damag
     assert again.fold.facts.state() == talk.fold.facts.state()
     made = await again.bus.problems.create("second")
     assert made.problem_id != first
+
+
+async def test_a_change_that_says_it_is_the_first_begins_anew_for_everybody():
+    store = MemoryTapeStore()
+    talk = await Talk(store).open()
+    await talk.bus.working_sets.add(await talk.problem("first"), "open_questions", "why")
+    await talk.tape.append(event(BUS, {"previous": 0}))
+    await talk.say("on")
+    again = await Talk(store).open()
+    assert again.fold.facts.state() == talk.fold.facts.state()
+
+
+@pytest.mark.parametrize("paused", [True, False])
+async def test_a_pause_holds_where_its_entry_carries_the_whole_state(paused):
+    fold = FactFold(paused=not paused)
+    fold.since_snapshot = 100
+    made = pause_entry(fold, paused=paused)
+    assert "state" in made.data
+    fold.apply(replace(made, id=7))
+    assert fold.paused == paused
 
 
 async def test_a_line_that_is_gone_costs_what_it_said_and_not_what_was_before_it():
