@@ -284,7 +284,7 @@ async def _holders(store: TapeStore, word: str) -> list[tuple[str, int]]:
         held += [
             (tape, entry.id)
             for entry in await store.read(tape)
-            if entry.kind == "message" and word in entry.payload["content"]
+            if entry.kind == "message" and word in str(entry.payload.get("content", ""))
         ]
     return held
 
