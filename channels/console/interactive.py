@@ -28,6 +28,7 @@ from channels.console.files import with_files
 from channels.console.prompt import (
     LEAVE_HINT,
     PROMPT,
+    Keyboard,
     Lines,
     build_prompt,
     forget_outdated,
@@ -70,13 +71,14 @@ class InteractiveConversation:
         self._turn = TurnState()
         self._work = anyio.Event()
         self._dumb = is_dumb_terminal()
+        self._keyboard = Keyboard(sys.stdin)
         self._output = _open_output(dumb=self._dumb)
         self._renderer = AnswerRenderer(sys.stdout)
         self._lines = Lines(self._turn, self._output)
         self._unsent: MemoryObjectSendStream[Inbound]
         self._to_send: MemoryObjectReceiveStream[Inbound]
         self._unsent, self._to_send = anyio.create_memory_object_stream(_MAX_UNSENT)
-        with create_app_session(output=self._output):
+        with create_app_session(self._keyboard, self._output):
             self._prompt = build_prompt(
                 self._lines,
                 history=open_history(history_file),
@@ -87,7 +89,7 @@ class InteractiveConversation:
     async def run(self) -> None:
         """Serve until the person leaves or the bus closes."""
         # Whatever else prints, warnings and logs, then lands above the prompt.
-        with create_app_session(output=self._output), patch_stdout():
+        with create_app_session(self._keyboard, self._output), patch_stdout():
             if self._banner:
                 self._write(f"{self._banner}\n\n")
             async with anyio.create_task_group() as tasks:
@@ -95,7 +97,8 @@ class InteractiveConversation:
                 tasks.start_soon(self._animate)
                 async with anyio.create_task_group() as sending:
                     sending.start_soon(self._send_all, tasks.cancel_scope)
-                    with self._unsent:
+                    # Raw between two prompts, too.
+                    with self._unsent, self._keyboard.raw_mode():
                         await self._read_all()
                 self._write(f"{_FAREWELL}\n")
                 tasks.cancel_scope.cancel()
@@ -113,6 +116,14 @@ class InteractiveConversation:
             if text:
                 inbound = self._author.write(text)
                 self._waits_for(inbound)
+                await self._hand_over(inbound)
+
+    async def _hand_over(self, inbound: Inbound) -> None:
+        try:
+            self._unsent.send_nowait(inbound)
+        except anyio.WouldBlock:
+            # There is no prompt until there is room: Ctrl-C ends the program meanwhile.
+            with self._keyboard.unread():
                 await self._unsent.send(inbound)
 
     async def _send_all(self, conversation: anyio.CancelScope) -> None:

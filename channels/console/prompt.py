@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from prompt_toolkit import PromptSession
@@ -13,6 +14,7 @@ from prompt_toolkit.enums import DEFAULT_BUFFER
 from prompt_toolkit.filters import Condition, has_focus
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.output import Output
 from prompt_toolkit.styles import Style
@@ -30,6 +32,22 @@ _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _TAIL_ROWS = 12
 _REDRAW_SECONDS = 0.05
 _STYLE = Style.from_dict({"prompt": "bold", "partial": "", "status": "ansibrightblack italic"})
+
+
+class Keyboard(Vt100Input):
+    """A terminal's keys, which are keys also while something is written above the prompt.
+
+    Left to itself, the terminal would act on some of them in those moments: Ctrl-C would kill the
+    program, and Ctrl-D would be lost.
+    """
+
+    def cooked_mode(self) -> AbstractContextManager[None]:
+        """Return what keeps the terminal from acting on keys, there as everywhere."""
+        return self.raw_mode()
+
+    def unread(self) -> AbstractContextManager[None]:
+        """Return what lets the terminal act on keys, for a time in which nobody reads them."""
+        return super().cooked_mode()
 
 
 class Commands(Completer):

@@ -1,7 +1,8 @@
 """Runs the console channel against a bus end that echoes, for tests over real pipes and ptys.
 
 What a message makes it do: ``slow…`` thinks, ``tool…`` uses a tool, both until ``/stop``;
-``say:X`` answers X with its escapes decoded; ``full`` and ``closed`` are refused by the bus;
+``say:X`` answers X with its escapes decoded; ``long`` gets more than a terminal's buffer holds;
+``full`` and ``closed`` are refused by the bus, and ``stuck`` stays on its way to it;
 anything else is streamed back as ``echo: TEXT``.
 """
 
@@ -46,6 +47,8 @@ class EchoPort:
             raise SessionFull("too many messages wait")
         if inbound.text == "closed":
             raise BusClosed("the bus is shutting down")
+        if inbound.text == "stuck":
+            await anyio.sleep_forever()
         self._note(
             inbound=inbound.text,
             id=inbound.id,
@@ -82,6 +85,8 @@ class EchoPort:
             text = inbound.text.removeprefix("say:").encode().decode("unicode_escape")
         elif inbound.text == "/stop":
             text = "Stopped."
+        elif inbound.text == "long":
+            text = "much to read " * 20_000
         elif inbound.text.startswith(("slow", "tool")):
             if inbound.text.startswith("tool"):
                 await self._to_person.send(Activity(address, "tool", "memory_save"))

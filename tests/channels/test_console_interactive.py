@@ -144,6 +144,39 @@ def test_typing_goes_on_while_the_bot_thinks(start: Start, log: Path):
     assert said(log) == ["slow", "meanwhile", "/stop"]
 
 
+@pytest.mark.parametrize("term", ["xterm-256color", "dumb"])
+def test_keys_pressed_while_an_answer_is_being_written_are_keys(start: Start, log: Path, term: str):
+    """The terminal takes none for itself: Ctrl-C would kill there, and Ctrl-D would be lost."""
+    console = start(term=term)
+    console.send("long\r")
+    console.expect_exact("much to read")
+    # Nobody reads on, so the writing cannot end before the keys are there.
+    console.send("half a thought" + CTRL_C + "hello\r" + CTRL_D)
+    console.expect_exact(BYE)
+    assert "\x04" not in console.before
+    console.expect(pexpect.EOF)
+    console.wait()
+    assert console.exitstatus == 0
+    assert said(log) == ["long", "hello"]
+
+
+@pytest.mark.parametrize("then", [CTRL_D, "and on\r" * 66], ids=["left", "full"])
+def test_ctrl_c_ends_the_program_where_it_waits_for_the_bus_without_a_prompt(
+    start: Start, log: Path, then: str
+):
+    """Whoever left, or typed more than fits, is not held by a bus that takes nothing."""
+    console = start()
+    console.send("stuck\r" + then)
+    for _ in range(SECONDS * 10):
+        console.expect([r".+", pexpect.TIMEOUT], timeout=0.1)
+        if termios.tcgetattr(console.child_fd)[3] & termios.ISIG:
+            break
+    console.send(CTRL_C)
+    console.expect(pexpect.EOF)
+    assert BYE not in console.before
+    assert not log.exists()
+
+
 def test_a_paste_of_two_lines_is_one_message(start: Start, log: Path):
     """Bracketed paste keeps its newlines until Enter is pressed."""
     console = start()
