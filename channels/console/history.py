@@ -16,6 +16,8 @@ from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 
+from channels.keeping import write_private
+
 Stamp = tuple[int, int, int]
 """What changes whenever the file does."""
 
@@ -71,7 +73,7 @@ def forget_typed(file: Path, holds: Callable[[str], bool]) -> int:
     with locked(file):
         kept, gone = without(file.read_bytes(), holds)
         if gone:
-            _replace(file, kept)
+            write_private(file, kept)
     return gone
 
 
@@ -112,18 +114,3 @@ def _is_named(descriptor: int, file: Path) -> bool:
         return os.path.samestat(os.fstat(descriptor), file.stat())
     except FileNotFoundError:
         return False
-
-
-def _replace(file: Path, data: bytes) -> None:
-    fresh = file.with_name(file.name + ".new")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "wb") as out:
-        out.write(data)
-        out.flush()
-        os.fsync(out.fileno())
-    fresh.replace(file)
-    folder = os.open(file.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

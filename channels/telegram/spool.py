@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 from pathlib import Path
 from typing import Any
 
 import anyio.to_thread
 
 from bot.bus import BusError, Spool
+from channels.keeping import FRESH, write_private
 
 logger = logging.getLogger(__name__)
-
-_FRESH = ".new"
 
 
 class FolderSpool(Spool):
@@ -39,7 +37,7 @@ class FolderSpool(Spool):
         """
         data = json.dumps(raw).encode()
         try:
-            await anyio.to_thread.run_sync(self._write, number, data)
+            await anyio.to_thread.run_sync(write_private, self._path(number), data)
         except OSError as exc:
             raise BusError(
                 f"the message could not be kept in {self._folder} ({exc.strerror}); "
@@ -60,27 +58,6 @@ class FolderSpool(Spool):
     def _path(self, number: int) -> Path:
         return self._folder / f"{number}.json"
 
-    def _write(self, number: int, data: bytes) -> None:
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = self._path(number)
-        fresh = path.with_name(path.name + _FRESH)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-        try:
-            with open(os.open(fresh, flags, 0o600), "wb") as file:  # noqa: PTH123 (a descriptor has no path)
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            fresh.replace(path)
-        except OSError:
-            # What was not taken leaves no words behind.
-            fresh.unlink(missing_ok=True)
-            raise
-        folder = os.open(self._folder, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-
     def _remove(self, number: int) -> None:
         self._path(number).unlink(missing_ok=True)
 
@@ -89,7 +66,7 @@ class FolderSpool(Spool):
         if not self._folder.is_dir():
             return found
         for path in self._folder.iterdir():
-            if path.name.endswith(_FRESH):
+            if path.name.endswith(FRESH):
                 # Its update was never confirmed to Telegram, which sends it again.
                 path.unlink(missing_ok=True)
             elif path.suffix == ".json" and path.stem.isdecimal():
