@@ -7,8 +7,7 @@ import logging
 import resource
 import signal
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import anyio
@@ -18,6 +17,7 @@ from fastapi import FastAPI
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from bot import serving
 from bot.errors import SettingsError
 from bot.tape.store import TapeStore
 from bot.tape.wire import BUSY
@@ -87,15 +87,6 @@ async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
     await busy.response()(scope, receive, send)
 
 
-class _Server(uvicorn.Server):
-    """Uvicorn without its own handling of signals."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leave them to us."""
-        yield
-
-
 def listening(address: str) -> socket.socket:
     """Return a socket that is bound to ``HOST:PORT``.
 
@@ -103,24 +94,15 @@ def listening(address: str) -> socket.socket:
         SettingsError: It cannot be; most often another program has the port.
     """
     host, _, port = address.rpartition(":")
-    host = host.strip("[]")
     try:
-        family, kind, protocol, _, place = socket.getaddrinfo(
-            host, int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        bound = socket.socket(family, kind, protocol)
-    except OSError as error:
+        return serving.bind(host.strip("[]"), int(port))
+    except socket.gaierror as error:
         raise SettingsError(f"{address} is no address to listen on: {error.strerror}") from error
-    try:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind(place)
     except OSError as error:
-        bound.close()
         raise SettingsError(
             f"the tape server cannot listen on {address} ({error.strerror}); stop what does, or set "
             "TAPEBOT_TAPE_SERVER_LISTEN"
         ) from error
-    return bound
 
 
 async def serve_store(
@@ -144,15 +126,14 @@ async def serve_store(
     """
     _allow_files()
     stopping = anyio.Event()
-    server = _Server(
+    server = serving.Server(
         configuration(build_app(store, tokens, most=most, folder=folder, stopping=stopping))
     )
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_stop_on_signal, server, stopping)
         tasks.start_soon(store.run)
-        host, port = bound.getsockname()[:2]
         bound.listen(CONNECTIONS)
-        ready(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
+        ready(serving.address_of(bound))
         await server.serve(sockets=[bound])
         tasks.cancel_scope.cancel()
 
@@ -167,18 +148,7 @@ def _allow_files() -> None:
 
 def configuration(app: FastAPI) -> uvicorn.Config:
     """Return how the application is served."""
-    return uvicorn.Config(
-        app,
-        http=_Connection,
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        # Nothing of what a proxy says of its clients is used.
-        proxy_headers=False,
-        timeout_graceful_shutdown=_GRACE,
-    )
+    return serving.quiet(app, grace=_GRACE, http=_Connection, ws="none")
 
 
 async def _stop_on_signal(server: uvicorn.Server, stopping: anyio.Event) -> None:

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-import anyio
-import uvicorn
 from anyio.abc import TaskStatus
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
@@ -17,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from bot import serving
 from bot.errors import SettingsError
 from bot.telemetry.checks import Finding
 
@@ -68,7 +67,7 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
         SettingsError: It cannot be; most often another program has the port.
     """
     try:
-        bound = _bound(host, port)
+        bound = serving.bind(host, port, waiting=_CONNECTIONS)
     except OSError as error:
         raise SettingsError(
             f"TAPEBOT_OPERATE_LISTEN: cannot listen on {host}:{port} ({error.strerror}); stop what "
@@ -78,60 +77,7 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
         yield bound
 
 
-def _bound(host: str, port: int) -> socket.socket:
-    family, kind, protocol, _, place = socket.getaddrinfo(
-        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )[0]
-    bound = socket.socket(family, kind, protocol)
-    try:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind(place)
-        # Two that are bound to one port find out here, not at the first request.
-        bound.listen(_CONNECTIONS)
-    except OSError:
-        bound.close()
-        raise
-    return bound
-
-
-class _Server(uvicorn.Server):
-    """Uvicorn without its own handling of signals."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leave them to the program."""
-        yield
-
-
 async def serve(app: Starlette, bound: socket.socket, task_status: TaskStatus[str]) -> None:
     """Serve until cancelled; what is being answered then has a second more."""
-    server = _Server(
-        uvicorn.Config(
-            app,
-            http="h11",
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            limit_concurrency=_CONNECTIONS,
-            timeout_graceful_shutdown=_GRACE,
-        )
-    )
-
-    async def answer() -> None:
-        # Cancelled in the middle it would leave its connections open.
-        with anyio.CancelScope(shield=True):
-            await server.serve(sockets=[bound])
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(answer)
-        try:
-            address, port = bound.getsockname()[:2]
-            task_status.started(
-                f"http://[{address}]:{port}" if ":" in address else f"http://{address}:{port}"
-            )
-            await anyio.sleep_forever()
-        finally:
-            server.should_exit = True
+    config = serving.quiet(app, grace=_GRACE, http="h11", ws="none", limit_concurrency=_CONNECTIONS)
+    await serving.serve(config, bound, lambda: task_status.started(serving.address_of(bound)))

@@ -1,0 +1,105 @@
+"""Serving HTTP on the program's own event loop: a socket, and uvicorn without its hold on signals."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import anyio
+import uvicorn
+
+
+def bind(host: str, port: int, *, waiting: int | None = None, unheard: int = 0) -> socket.socket:
+    """Return a socket that is bound to an address.
+
+    Args:
+        host: A name or an address, an IPv6 one without its brackets.
+        port: The port; 0 for any that is free.
+        waiting: It listens, with so many connections that wait; None for not yet. Two that listen on one
+            port find out here, not at the first request.
+        unheard: Seconds for which what was sent may stay unheard before a connection counts as dead, where
+            the system can tell; 0 for the system's own.
+
+    Raises:
+        OSError: It cannot be; most often another program has the port.
+    """
+    family, kind, protocol, _, place = socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    bound = socket.socket(family, kind, protocol)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if unheard and hasattr(socket, "TCP_USER_TIMEOUT"):
+            # What is accepted has it, too: a machine that went to sleep would hold its connection for hours.
+            bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, unheard * 1_000)
+        bound.bind(place)
+        if waiting is not None:
+            bound.listen(waiting)
+    except OSError:
+        bound.close()
+        raise
+    return bound
+
+
+def address_of(bound: socket.socket) -> str:
+    """Return the address of what is served on a socket."""
+    host, port = bound.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def quiet(app: Callable[..., Any], *, grace: int, **own: Any) -> uvicorn.Config:
+    """Return how an application is served: nothing is logged, nothing is told of us, and no proxy is believed.
+
+    Args:
+        app: The application (ASGI).
+        grace: Seconds that answers under way have at the end.
+        own: What else it wants of uvicorn.
+    """
+    return uvicorn.Config(
+        app,
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        # Nothing of what a proxy says of its clients is used.
+        proxy_headers=False,
+        timeout_graceful_shutdown=grace,
+        **own,
+    )
+
+
+class Server(uvicorn.Server):
+    """Uvicorn without its own handling of signals."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave them to the program."""
+        yield
+
+
+async def serve(
+    config: uvicorn.Config, bound: socket.socket, ready: Callable[[], object] = lambda: None
+) -> None:
+    """Serve until cancelled; what is being answered then has the configuration's time of grace.
+
+    Args:
+        config: What is served, and how.
+        bound: From ``bind``.
+        ready: Called once the server has been started.
+    """
+    server = Server(config)
+
+    async def answer() -> None:
+        # Cancelled in the middle it would leave its connections open.
+        with anyio.CancelScope(shield=True):
+            await server.serve(sockets=[bound])
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(answer)
+        try:
+            ready()
+            await anyio.sleep_forever()
+        finally:
+            server.should_exit = True
