@@ -30,6 +30,11 @@ class TakenImages:
             self._shown.add(name)
         return data
 
+    @property
+    def shown(self) -> list[str] | None:
+        """The images of the request that is made; None where there is nothing to take them from."""
+        return None if self._images is None else sorted(self._shown)
+
     def begin(self) -> None:
         """Begin a request."""
         self._shown.clear()

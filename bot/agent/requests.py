@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from bot.agent.agent import Agent
 from bot.agent.context import Rendered, View, records_tail
@@ -15,6 +16,7 @@ from bot.agent.views.recalled import MOST_TOKENS, Recalled
 from bot.agent.views.summaries import Summaries
 from bot.agent.vision import with_images
 from bot.llm.base import ChatMessage, ModelRequest
+from bot.memory.attachments import attachments
 from bot.memory.fold import SessionFold
 from bot.memory.longterm import LongTermMemory
 from bot.memory.recall import fact_lines
@@ -34,11 +36,14 @@ class Built:
         request: For the model.
         extra: What its tail has beyond the session's state.
         at: The last entry that it knows of.
+        images: Whether the model sees images, and which of those in view it was shown; None where
+            there is none in view.
     """
 
     request: ModelRequest
     extra: tuple[str, ...]
     at: int
+    images: dict[str, Any] | None = None
 
 
 @dataclass(slots=True)
@@ -98,7 +103,7 @@ class Requests:
             tools=offered,
             tool_choice="none" if closing else "auto",
         )
-        return Built(request, extra, self.fold.version)
+        return Built(request, extra, self.fold.version, self._pictures())
 
     async def system_prompt(self) -> str:
         """Return the system prompt as it is now."""
@@ -131,6 +136,12 @@ class Requests:
         return await with_images(
             history, spoken, self.rendered, profile=profile, images=self.images.get
         )
+
+    def _pictures(self) -> dict[str, Any] | None:
+        spoken = self.fold.window.spoken()
+        if not any(file.visible for entry in spoken for file in attachments(entry.meta)):
+            return None
+        return {"vision": self.agent.model.profile.vision, "shown": self.images.shown}
 
     async def _packet(self) -> list[str]:
         """Return what the model is told of the problem that is worked on, and of no other."""

@@ -65,6 +65,7 @@ class Turn:
         self._usage = Usage()
         self._prompt_tokens = 0
         self._built: Built | None = None
+        self._model = session.agent.model.name
         self._handed_off = False
         self._began: float | None = None
         self._grown = anyio.Event()
@@ -215,6 +216,7 @@ class Turn:
         for last in (False, True):
             reply = await self._agent.model.complete(built.request, self._stream)
             self._usage += reply.usage
+            self._model = reply.model or self._model
             self._prompt_tokens = reply.usage.prompt_tokens
             self._requests.images.took()
             if reply.content.strip() or reply.tool_calls:
@@ -277,6 +279,10 @@ class Turn:
             data["at"] = self._built.at
             if self._built.extra:
                 data["extra"] = list(self._built.extra)
+            if self._built.images is not None:
+                data["images"] = self._built.images
+        if not reply.cache_told:
+            data["cache_told"] = False
         return event(LOOP_STEP, data)
 
     async def _join_waiting(self) -> None:
@@ -353,6 +359,7 @@ class Turn:
             "prompt_tokens": self._prompt_tokens,
             "ms": elapsed,
             "steps": self._steps,
+            "model": self._model,
         }
         if error is not None:
             data["error"] = error

@@ -8,7 +8,7 @@ Rule 3: of an image that is not shown, the text says so.
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import anyio.to_thread
@@ -26,6 +26,9 @@ LARGEST_IMAGE = 5 * 1024 * 1024
 
 LARGEST_TOGETHER = 20 * 1024 * 1024
 """Bytes of all images of a request, in base64."""
+
+PLACEHOLDER = "image:"
+"""Begins what stands for an image where its content is not shown; its name in the blob store follows."""
 
 BLIND = "you cannot see images with this model"
 _TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
@@ -75,38 +78,78 @@ async def with_images(
         profile: What the model can do.
         images: Where the images are.
     """
-    found = [
+    found = _images_of(entries, rendered)
+    room = LARGEST_TOGETHER
+    shown = []
+    for image, old in _newest_first(found):
+        one = await _shown(image.file, room, profile, images, old=old)
+        room -= len(one.url)
+        shown.append((image, one))
+    return _with_shown(history, rendered, shown)
+
+
+def with_placeholders(
+    history: Sequence[ChatMessage],
+    entries: Sequence[TapeEntry],
+    rendered: Rendered,
+    *,
+    vision: bool,
+    taken: Collection[str] | None,
+) -> list[ChatMessage]:
+    """Return the same history again, with the names of images in the place of their content.
+
+    Args:
+        history: As for ``with_images``.
+        entries: As there.
+        rendered: As there.
+        vision: Whether the model saw images.
+        taken: Names in the blob store of those that it was shown; None where there was no store.
+    """
+    room = LARGEST_TOGETHER
+    shown = []
+    for image, old in _newest_first(_images_of(entries, rendered)):
+        file, one = image.file, _Shown(remark=_GONE)
+        if not vision:
+            one = _Shown(remark=BLIND)
+        elif (remark := _unfit(file, room, known=taken is not None, old=old)) is not None:
+            one = _Shown(remark=remark)
+        elif file.blob in (taken or ()):
+            one = _Shown(url=f"{PLACEHOLDER}{file.blob}")
+            room -= len(_address(file.mime, "")) + _encoded(file.size)
+        shown.append((image, one))
+    return _with_shown(history, rendered, shown)
+
+
+def _images_of(entries: Sequence[TapeEntry], rendered: Rendered) -> list[_Image]:
+    return [
         _Image(entry, place, file)
         for entry in entries
         if "attachments" in entry.meta and entry.id in rendered
         for place, file in enumerate(attachments(entry.meta))
         if file.visible
     ]
-    if not found:
-        return list(history)
-    shown = await _all_shown(found, profile, images)
+
+
+def _newest_first(found: Sequence[_Image]) -> Iterator[tuple[_Image, bool]]:
+    """Yield images, and whether each is too old: the newest come first to the room there is."""
+    # Several leave at once, so that not every new image changes the prompt's beginning.
+    too_many = -(-max(0, len(found) - MOST_IMAGES) // _LEAVE_TOGETHER) * _LEAVE_TOGETHER
+    for age, image in enumerate(reversed(found)):
+        yield image, age >= len(found) - too_many
+
+
+def _with_shown(
+    history: Sequence[ChatMessage],
+    rendered: Rendered,
+    newest_first: Sequence[tuple[_Image, _Shown]],
+) -> list[ChatMessage]:
+    shown = newest_first[::-1]
     fresh: dict[int, ChatMessage] = {}
-    for entry in {image.entry.id: image.entry for image in found}.values():
+    for entry in {image.entry.id: image.entry for image, _ in shown}.values():
         message = rendered[entry.id]
         own = {image.place: one for image, one in shown if image.entry.id == entry.id}
         fresh[id(message)] = _changed(message, entry, own)
     return [fresh.get(id(message), message) for message in history]
-
-
-async def _all_shown(
-    found: Sequence[_Image], profile: CapabilityProfile, images: Images | None
-) -> list[tuple[_Image, _Shown]]:
-    """Return what becomes of each image, in order; the newest come first to the room there is."""
-    room = LARGEST_TOGETHER
-    shown = []
-    # Several leave at once, so that not every new image changes the prompt's beginning.
-    too_many = -(-max(0, len(found) - MOST_IMAGES) // _LEAVE_TOGETHER) * _LEAVE_TOGETHER
-    for age, image in enumerate(reversed(found)):
-        old = age >= len(found) - too_many
-        one = await _shown(image.file, room, profile, images, old=old)
-        room -= len(one.url)
-        shown.append((image, one))
-    return shown[::-1]
 
 
 def blind_note(entries: Sequence[TapeEntry], profile: CapabilityProfile) -> str | None:
@@ -138,15 +181,9 @@ async def _shown(
 ) -> _Shown:
     if not profile.vision:
         return _Shown(remark=BLIND)
-    if images is None or file.blob is None or file.mime not in _TYPES:
-        return _Shown(remark=_NOWHERE)
-    if old:
-        return _Shown(remark=_OLD)
-    if _encoded(file.size) > LARGEST_IMAGE:
-        return _Shown(remark=_LARGE)
-    if _encoded(file.size) > room:
-        return _Shown(remark=_OLD)
-    data = await images(file.blob)
+    if (remark := _unfit(file, room, known=images is not None, old=old)) is not None:
+        return _Shown(remark=remark)
+    data = await images(file.blob) if images is not None and file.blob is not None else None
     if data is None:
         return _Shown(remark=_GONE)
     if _encoded(len(data)) > min(LARGEST_IMAGE, room):
@@ -154,12 +191,27 @@ async def _shown(
     return _Shown(url=await anyio.to_thread.run_sync(_data_url, file.mime, data))
 
 
+def _unfit(file: Attached, room: int, *, known: bool, old: bool) -> str | None:
+    """Return why a seeing model is not shown an image, as far as that can be said without it."""
+    if not known or file.blob is None or file.mime not in _TYPES:
+        return _NOWHERE
+    if old:
+        return _OLD
+    if _encoded(file.size) > LARGEST_IMAGE:
+        return _LARGE
+    return _OLD if _encoded(file.size) > room else None
+
+
 def _encoded(size: int) -> int:
     return -(-size // 3) * 4
 
 
 def _data_url(mime: str, data: bytes) -> str:
-    return f"data:{mime};base64,{base64.b64encode(data).decode()}"
+    return _address(mime, base64.b64encode(data).decode())
+
+
+def _address(mime: str, encoded: str) -> str:
+    return f"data:{mime};base64,{encoded}"
 
 
 def _changed(message: ChatMessage, entry: TapeEntry, shown: dict[int, _Shown]) -> ChatMessage:

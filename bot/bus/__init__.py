@@ -20,6 +20,7 @@ from bot.bus.messages import (
 )
 from bot.bus.ports import Bus, ChannelPort, Delivery, SessionInbox
 from bot.bus.spool import SharedSpool, Spool
+from bot.bus.web import WEB, Desk, Line, Site, Transcript, Visitor
 from bot.errors import (
     BusClosed,
     BusError,
@@ -32,6 +33,7 @@ from bot.errors import (
 )
 
 __all__ = [
+    "WEB",
     "Accepted",
     "Access",
     "Activity",
@@ -46,12 +48,14 @@ __all__ = [
     "ChannelRefused",
     "Delivery",
     "DeliveryReport",
+    "Desk",
     "File",
     "FileUnavailable",
     "Inbound",
     "InvalidInbound",
     "Knock",
     "LetGo",
+    "Line",
     "Media",
     "OutFile",
     "Outbound",
@@ -63,6 +67,9 @@ __all__ = [
     "SessionInbox",
     "SessionLost",
     "SharedSpool",
+    "Site",
     "Spool",
+    "Transcript",
     "Verdict",
+    "Visitor",
 ]

@@ -139,6 +139,8 @@ def _rest(inbound: Inbound) -> dict[str, Any]:
         rest["edits"] = inbound.edits
     if inbound.pressed is not None:
         rest["pressed"] = inbound.pressed
+    if inbound.via is not None:
+        rest["via"] = inbound.via.session
     if inbound.attachments:
         rest["attachments"] = [asdict(one) for one in inbound.attachments]
     if inbound.trace is not None:
@@ -165,6 +167,7 @@ def _decode(line: dict[str, Any]) -> Record:
         edits=_text(line.get("edits")),
         attachments=tuple(Attachment(**one) for one in line.get("attachments", ())),
         pressed=_text(line.get("pressed")),
+        via=None if line.get("via") is None else Address.parse(line["via"]),
         trace=_text(line.get("trace")),
     )
     return Record(int(line["seq"]), datetime.fromisoformat(line["at"]), inbound)

@@ -250,7 +250,7 @@ class LocalBus:
 
     def _reported(self, answer: Answer) -> bool:
         """Say whether a channel's last word on an answer still waits for its session."""
-        queue = self._sessions.get(answer.address.session)
+        queue = self._sessions.get(answer.session)
         waiting = () if queue is None else (*queue.waiting, *queue.reports)
         return any(
             isinstance(one, DeliveryReport) and one.final and one.answer == answer.id

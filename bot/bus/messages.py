@@ -113,6 +113,8 @@ class Inbound:
         edits: The platform's id of the message that this one takes the place of.
         attachments: What came with it.
         pressed: The platform's id of the bot's message whose button was pressed, where this is that.
+        via: Where the answer to a command is shown, where that is not the conversation: whoever
+            gave it looks at the conversation from elsewhere, and is no part of it.
         trace: Where it stands in a trace, for who works on it next; see ``bot.telemetry.tracing``.
     """
 
@@ -128,6 +130,7 @@ class Inbound:
     edits: str | None = None
     attachments: tuple[Attachment, ...] = ()
     pressed: str | None = None
+    via: Address | None = None
     trace: str | None = field(default=None, compare=False)
 
     @property
@@ -185,6 +188,7 @@ class Answer:
         replaces: The platform message whose place it takes: that of the pressed button.
         files: Shown below it, in order. One that cannot be shown, since it is gone or too large, is
             told of in the text.
+        of: Key of the session whose answer it is, where it is shown in another conversation.
         trace: As in ``Inbound``.
     """
 
@@ -197,7 +201,13 @@ class Answer:
     shown: tuple[str, ...] = ()
     replaces: str | None = None
     files: tuple[OutFile, ...] = ()
+    of: str | None = None
     trace: str | None = field(default=None, compare=False)
+
+    @property
+    def session(self) -> str:
+        """Key of the session that is told what became of it."""
+        return self.of or self.address.session
 
 
 @dataclass(frozen=True, slots=True)

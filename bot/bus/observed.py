@@ -45,8 +45,8 @@ class ObservedBus:
     async def send(self, outbound: Outbound) -> None:
         """Hand something to its channel."""
         if isinstance(outbound, Answer) and outbound.trace is None:
-            session = outbound.address.session
-            trace = noted(session, outbound.id, outbound.reply_to) or current_traceparent()
+            trace = noted(outbound.session, outbound.id, outbound.reply_to)
+            trace = trace or current_traceparent()
             outbound = outbound if trace is None else replace(outbound, trace=trace)
         await self._bus.send(outbound)
 
@@ -133,7 +133,7 @@ class ObservedPort:
         """Return the next thing to show."""
         outbound = await self._port.receive()
         if isinstance(outbound, Answer):
-            key = (outbound.address.session, outbound.id)
+            key = (outbound.session, outbound.id)
             self._over(key, "again")
             self._under_way[key] = (
                 time.monotonic(),

@@ -9,19 +9,16 @@ from zoneinfo import ZoneInfo
 
 import anyio
 
-from bot.agent.context import View, records_tail
-from bot.agent.views.exact import in_view
-from bot.agent.views.registry import context_builder
+from bot.agent.past import past_turn
+from bot.agent.seen import Seen, seen, why_unseen
 from bot.app.tapes import open_tape_store
 from bot.errors import TapeNotFound
 from bot.llm.base import ChatMessage
-from bot.memory.fold import SessionFold
-from bot.memory.spoken import LOOP_STEP, TURN_END, TURN_START
+from bot.memory.spoken import TURN_END
 from bot.memory.transcript import local_time, speaker
-from bot.memory.turns import TURN_RESUME
-from bot.memory.window import WindowFold
 from bot.settings import Settings
 from bot.tape.entries import TapeEntry
+from bot.tape.service import TapeService
 
 _WIDTH = 2_000
 _TOLD = frozenset(
@@ -75,10 +72,22 @@ def show_turn(settings: Settings, session: str, turn: str) -> int:
     """Print what the model saw in the last call of a turn.
 
     Raises:
-        TapeNotFound: There is no such tape or turn.
+        SettingsError: The context builder that it was made by is not installed.
+        TapeNotFound: There is no such tape or turn, or it has no call that can be shown.
     """
-    lines = _seen(_read(settings, session), turn, ZoneInfo(settings.timezone))
-    sys.stdout.write("".join(f"{printable(line)}\n" for line in lines))
+
+    async def run() -> Seen:
+        async with open_tape_store(settings, read_only=True) as store:
+            tape = TapeService(store, session)
+            past = await past_turn(tape, turn)
+            if (call := past.call()) is None:
+                raise TapeNotFound(f"turn {turn}: {why_unseen(past)}")
+            return await seen(tape, past, call, ZoneInfo(settings.timezone))
+
+    shown = anyio.run(run)
+    sys.stdout.write("".join(f"{printable(_message(one))}\n" for one in shown.messages()))
+    notes = [*shown.notes, *(f"The words of #{one} were erased since." for one in shown.erased)]
+    sys.stderr.write("".join(f"{note}\n" for note in notes))
     return 0
 
 
@@ -138,29 +147,8 @@ def _text(value: Any) -> str:
     return text.replace("\n", "\n" + " " * 9)
 
 
-def _seen(entries: list[TapeEntry], turn: str, timezone: ZoneInfo) -> list[str]:
-    """Return the messages of a turn's last model call: folded anew, they come out the same."""
-    steps = [e.data for e in entries if e.name == LOOP_STEP and e.data.get("turn") == turn]
-    asked = [step for step in steps if "at" in step]
-    if not asked:
-        raise TapeNotFound(f"there is no turn {turn} with a model's answer on this tape")
-    fold = SessionFold(WindowFold(1 << 31, 1 << 62))
-    prompt, builder = "", "default"
-    seen = [entry for entry in entries if entry.id <= asked[-1]["at"]]
-    for entry in seen:
-        if entry.name == TURN_START and "bounds" in entry.data:
-            fold.window.max_messages, fold.window.max_tokens = entry.data["bounds"]
-        if entry.name in (TURN_START, TURN_RESUME) and entry.data.get("turn") == turn:
-            # Whoever took the turn up again may have had another.
-            builder = str(entry.data.get("builder", builder))
-        fold.apply(entry)
-        if entry.kind == "system":
-            prompt = str(entry.payload.get("content"))
-    tail = records_tail(fold, timezone, asked[-1].get("extra", []))
-    render = context_builder(builder).render
-    history = render(fold.window, {}, in_view(fold, seen))
-    messages = View(prompt, tuple(history), tail).messages()
-    return [f"--- {m['role']}\n{_said(m)}" for m in messages]
+def _message(shown: ChatMessage) -> str:
+    return f"--- {shown['role']}\n{_said(shown)}"
 
 
 def _said(shown: ChatMessage) -> str:
@@ -168,4 +156,14 @@ def _said(shown: ChatMessage) -> str:
         f"{c['function']['name']}({c['function']['arguments']})"
         for c in shown.get("tool_calls", [])
     ]
-    return "\n".join([*([shown["content"]] if shown["content"] else []), *calls])
+    return "\n".join([*([text_of(shown)] if shown["content"] else []), *calls])
+
+
+def text_of(shown: ChatMessage) -> str:
+    """Return a message's content as text; an image is its name in brackets."""
+    content = shown["content"]
+    if isinstance(content, str):
+        return content
+    return "\n".join(
+        str(part.get("text") or f"[{part.get('image_url', {}).get('url')}]") for part in content
+    )

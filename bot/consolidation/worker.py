@@ -64,6 +64,7 @@ class Consolidation:
         facts: The scope whose facts the model was shown.
         emptied: When that had last been cleared, as an entry id.
         problem: The one that was worked on in the range.
+        model: The name of the model; empty where none was asked.
     """
 
     range: Range
@@ -78,6 +79,7 @@ class Consolidation:
     facts: str = ""
     emptied: int = 0
     problem: str = GENERAL
+    model: str = ""
 
 
 async def consolidate(
@@ -163,6 +165,7 @@ async def _consolidate_portion(
         facts=scope,
         emptied=emptied,
         problem=problem_of(spoken[0]) if spoken else GENERAL,
+        model=model.name if lines else "",
     )
 
 
@@ -201,6 +204,7 @@ async def record(memory: LongTermMemory, result: Consolidation) -> bool:
                 "from": result.since,
                 "to": result.until,
                 "usage": result.usage.as_json(),
+                **({"model": result.model} if result.model else {}),
             },
             problem=result.problem,
         )

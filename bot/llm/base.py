@@ -139,6 +139,7 @@ class ModelReply:
         finish_reason: ``stop``, ``tool_calls``, ``length`` (truncated) or ``content_filter``.
         usage: Of this call.
         model: The name of the model that answered (a fallback may have).
+        cache_told: Whether the provider says how much of the prompt its cache served.
     """
 
     content: str
@@ -146,6 +147,7 @@ class ModelReply:
     finish_reason: str = "stop"
     usage: Usage = field(default_factory=Usage)
     model: str = ""
+    cache_told: bool = True
 
 
 class Model(Protocol):

@@ -146,6 +146,7 @@ class _Run:
             finish_reason=finish_reason(self._answer.finish_reason, calls),
             usage=self._counted(),
             model=self._name,
+            cache_told="cached_tokens" in (self._usage.get("prompt_tokens_details") or {}),
         )
 
     def _receive(self, chunk: dict[str, Any]) -> bool:

@@ -187,6 +187,7 @@ class LiteLLMModel(Model):
             finish_reason=finish_reason(choice.finish_reason, calls),
             usage=self._usage(litellm, arguments, choice.message.content, response),
             model=self._name,
+            cache_told=_tells_cache(response),
         )
 
     async def _stream(
@@ -214,6 +215,7 @@ class LiteLLMModel(Model):
             finish_reason=finish_reason(answer.finish_reason, calls),
             usage=self._usage(litellm, arguments, answer.text, reporting),
             model=self._name,
+            cache_told=_tells_cache(reporting),
         )
 
     def _usage(
@@ -238,6 +240,13 @@ class LiteLLMModel(Model):
             cost=cost,
             calls=1,
         )
+
+
+def _tells_cache(reporting: Any) -> bool:
+    """Say whether a response tells how much of the prompt came from the provider's cache."""
+    usage = getattr(reporting, "usage", None)
+    details = getattr(usage, "prompt_tokens_details", None)
+    return getattr(details, "cached_tokens", None) is not None
 
 
 def _add(answer: Assembly, chunk: Any) -> bool:

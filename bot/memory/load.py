@@ -1,4 +1,4 @@
-"""Folds a tape from its tail: costs what is new since the last turn, not what is old."""
+"""Folds a tape from its tail, or from any place of it: costs what is new since the turn before."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from pydantic import ValidationError
 
 from bot.memory.fold import SESSION_MARK, Pointers, SessionFold
 from bot.memory.scope import last_facts
-from bot.memory.spoken import TURN_END
+from bot.memory.spoken import TURN_END, TURN_START
 from bot.memory.window import WindowFold
 from bot.tape.entries import TapeEntry
 from bot.tape.portions import portions
 from bot.tape.service import TapeService
 
+_UNBOUNDED = 1 << 62
 _NEAR = 64
 """Entries between two that are wanted which are rather read along than skipped."""
 
@@ -26,7 +27,49 @@ async def load_fold(tape: TapeService, *, max_messages: int, max_tokens: int) ->
         max_messages: Bound on messages in view.
         max_tokens: Bound on their tokens.
     """
-    pointers = await _last_pointers(tape)
+    fold, first = await _restored(tape, None, max_messages, max_tokens)
+    async with aclosing(portions(tape.store, tape.name, first)) as parts:
+        async for entries in parts:
+            for entry in entries:
+                fold.apply(entry)
+    await supply(tape, fold.window)
+    return fold
+
+
+async def fold_at(tape: TapeService, at: int) -> SessionFold:
+    """Return the fold of a tape as it was once an entry had been applied.
+
+    Its view has the bounds that each turn had then. Costs what lies between the turn before and the
+    entry, and what was in view.
+
+    Args:
+        tape: The tape.
+        at: Id of the entry.
+
+    Raises:
+        TapeNotFound: There is no such tape.
+    """
+    fold, first = await _restored(tape, at + 1, _UNBOUNDED, _UNBOUNDED)
+    async with aclosing(portions(tape.store, tape.name, first, at)) as parts:
+        async for entries in parts:
+            for entry in entries:
+                if entry.name == TURN_START and entry.kind == "event":
+                    _bound(fold.window, entry.data.get("bounds"))
+                fold.apply(entry)
+    await supply(tape, fold.window)
+    return fold
+
+
+def _bound(window: WindowFold, bounds: object) -> None:
+    if isinstance(bounds, list) and [type(one) for one in bounds] == [int, int]:
+        window.max_messages, window.max_tokens = bounds
+
+
+async def _restored(
+    tape: TapeService, before: int | None, max_messages: int, max_tokens: int
+) -> tuple[SessionFold, int]:
+    """Return a fold that stands at the last usable pointers, and the id that it goes on with."""
+    pointers = await _last_pointers(tape, before)
     if pointers is not None:
         fold = SessionFold(WindowFold(max_messages, max_tokens))
         try:
@@ -35,13 +78,8 @@ async def load_fold(tape: TapeService, *, max_messages: int, max_tokens: int) ->
             # Pointers are a shortcut; a tape on which they do not hold is folded whole.
             pass
         else:
-            await _apply_from(tape, fold, pointers.at + 1)
-            await supply(tape, fold.window)
-            return fold
-    fold = SessionFold(WindowFold(max_messages, max_tokens))
-    await _apply_from(tape, fold, 1)
-    await supply(tape, fold.window)
-    return fold
+            return fold, pointers.at + 1
+    return SessionFold(WindowFold(max_messages, max_tokens)), 1
 
 
 async def supply(tape: TapeService, window: WindowFold) -> None:
@@ -58,8 +96,8 @@ async def supply(tape: TapeService, window: WindowFold) -> None:
     window.supply(found)
 
 
-async def _last_pointers(tape: TapeService) -> Pointers | None:
-    async for entry in tape.read_back():
+async def _last_pointers(tape: TapeService, before: int | None) -> Pointers | None:
+    async for entry in tape.read_back(before):
         if entry.name in (TURN_END, SESSION_MARK) and "pointers" in entry.data:
             try:
                 pointers = Pointers.model_validate(entry.data["pointers"])
@@ -83,10 +121,3 @@ async def _named(tape: TapeService, pointers: Pointers) -> dict[int, TapeEntry]:
         if not all(i in found for i in range(first, last + 1)):
             found |= {entry.id: entry for entry in await tape.read_entries(first, last)}
     return found
-
-
-async def _apply_from(tape: TapeService, fold: SessionFold, first: int) -> None:
-    async with aclosing(portions(tape.store, tape.name, first)) as parts:
-        async for entries in parts:
-            for entry in entries:
-                fold.apply(entry)

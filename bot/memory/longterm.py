@@ -28,6 +28,7 @@ from bot.memory.people import channel_of
 from bot.memory.scope import ScopeMemory
 from bot.memory.scopes import PERSON, Scopes, scope_entry
 from bot.memory.snapshot import MemorySnapshot
+from bot.memory.spoken import is_from_elsewhere
 from bot.memory.transcript import sender_id
 from bot.memory.transfers import left_with, was_left
 from bot.memory.zone import Compose, MemoryZone
@@ -226,12 +227,23 @@ class LongTermMemory:
         await self.home.open()
 
     async def follow(self, sender: str = "") -> None:
-        """Go to where the memory of whose private chat this is has gone, if it has."""
+        """Go to where the memory of whose private chat this is has gone, if it has.
+
+        When this returns, the home is what it is to be by all that is known of who is who.
+        """
+        people = self._scopes.linking.people
+        known = -1
+        while known != people.version:
+            # Others may join or part meanwhile.
+            known = people.version
+            await self._follow(sender)
+
+    async def _follow(self, sender: str) -> None:
         people, home = self._scopes.linking.people, self.fold.home
         if not home.startswith(PERSON) or not people.concerns(home.removeprefix(PERSON)):
             return
         # Whose chat it is says who spoke in it before, and not who may just have turned up.
-        whose = await self._speaker() or sender
+        whose = await newest_speaker(self.tape) or sender
         wanted = self._scopes.person_of(channel_of(self.tape.name), whose)
         if not whose:
             return
@@ -259,16 +271,6 @@ class LongTermMemory:
             await self.tape.append(scope_entry(self.home.name))
             await self.refresh()
 
-    async def _speaker(self) -> str:
-        """Return the platform's id of who spoke last; empty where nobody is near."""
-        looked = 0
-        async with aclosing(self.tape.read_back()) as entries:
-            async for entry in entries:
-                looked += 1
-                if (found := sender_id(entry)) or looked == _LOOKED_AT:
-                    return found
-        return ""
-
     async def settle(self, entry: TapeEntry) -> None:
         """Put the event on the tape that says where the session's facts belong, and open that."""
         await self.tape.append(entry)
@@ -284,3 +286,16 @@ def under_headings(text: str) -> list[tuple[str, str]]:
             heading = line.strip("# \t")
         found += [(heading, one) for one in lines_of(line)]
     return found
+
+
+async def newest_speaker(tape: TapeService) -> str:
+    """Return the platform's id of who spoke last in a conversation; empty where nobody is near."""
+    looked = 0
+    async with aclosing(tape.read_back()) as entries:
+        async for entry in entries:
+            looked += 1
+            # A command from elsewhere does not say whose chat it is.
+            found = "" if is_from_elsewhere(entry) else sender_id(entry)
+            if found or looked == _LOOKED_AT:
+                return found
+    return ""

@@ -19,11 +19,14 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from bot.clock import iso
+from bot.clock import iso, moment_from
 from bot.tape.entries import TapeEntry, event
 
 PEOPLE = "workspace:people"
 """The tape."""
+
+LOGINS = "workspace:web"
+"""The tape of who is logged in on the site: as on this one, of people there are ids and names."""
 
 LINK = "person.link"
 """Its events: ``{op, who, at, ...}``."""
@@ -219,7 +222,7 @@ class People:
             del self.claims[who]
         elif op == "unlinked":
             self._unlinked(entry.id, who, data)
-        elif op == "missed" and (at := _moment(data)) is not None:
+        elif op == "missed" and (at := moment_from(data.get("at"))) is not None:
             recent = [*self._misses.get(who, ()), (at, str(data.get("key")))]
             self._misses[who] = recent[-MOST_MISSES:]
         elif op == "settled" and type(move := data.get("move")) is int:
@@ -227,7 +230,9 @@ class People:
 
     def _offered(self, entry: int, who: str, data: dict[str, Any]) -> None:
         self.claims.pop(who, None)
-        self.offers[who] = Offer(entry, self._met(who, data), str(data.get("code")), _moment(data))
+        self.offers[who] = Offer(
+            entry, self._met(who, data), str(data.get("code")), moment_from(data.get("at"))
+        )
 
     def _claimed(self, entry: int, who: str, data: dict[str, Any]) -> None:
         of = str(data.get("of"))
@@ -235,7 +240,13 @@ class People:
         if offer is None or offer.entry != data.get("offer") or self.why_not(of, who) is not None:
             return
         del self.offers[of]
-        claim = Claim(entry, offer.party, self._met(who, data), str(data.get("key")), _moment(data))
+        claim = Claim(
+            entry,
+            offer.party,
+            self._met(who, data),
+            str(data.get("key")),
+            moment_from(data.get("at")),
+        )
         self.claims[of] = claim
 
     def _waits(self, who: str, data: dict[str, Any]) -> Claim | None:
@@ -300,11 +311,3 @@ def link_entry(op: str, who: str, now: datetime, **more: Any) -> TapeEntry:
         more: What else it says.
     """
     return event(LINK, {"op": op, "who": who, "at": iso(now), **more})
-
-
-def _moment(data: dict[str, Any]) -> datetime | None:
-    try:
-        moment = datetime.fromisoformat(str(data.get("at")))
-    except ValueError:
-        return None
-    return moment if moment.tzinfo is not None else None

@@ -20,7 +20,7 @@ from bot.memory.fold import SCOPE
 from bot.memory.forgetting.doors import Doors
 from bot.memory.gate.policy import WriteGate
 from bot.memory.linking import Linking
-from bot.memory.people import PEOPLE, Move
+from bot.memory.people import LOGINS, PEOPLE, Move
 from bot.memory.scope import Kind, ScopeMemory
 from bot.tape.entries import TapeEntry, event
 from bot.tape.service import TapeService
@@ -37,7 +37,7 @@ def person_scope(channel: str, sender: str) -> str:
 
 def is_scope(tape: str) -> bool:
     """Say whether a tape holds what is known of a person or in the workspace, and no conversation."""
-    return tape in (WORKSPACE, PEOPLE) or tape.startswith(PERSON)
+    return tape in (WORKSPACE, PEOPLE, LOGINS) or tape.startswith(PERSON)
 
 
 def scope_entry(home: str) -> TapeEntry:

@@ -52,6 +52,11 @@ def is_overheard(entry: TapeEntry) -> bool:
     return entry.kind == "message" and entry.meta.get("overheard") is True
 
 
+def is_from_elsewhere(entry: TapeEntry) -> bool:
+    """True for a command of somebody who looked at the conversation from elsewhere, and is no part of it."""
+    return "via" in entry.meta
+
+
 def replaces(entry: TapeEntry) -> int | None:
     """Return the id of the message in whose place an edit stands; None for all else."""
     old = entry.meta.get("replaces") if entry.kind == "message" else None

@@ -58,6 +58,8 @@ class Undelivered:
     buttons: tuple[tuple[str, str], ...] = ()
     replaces: str | None = None
     files: tuple[tuple[str, str], ...] = ()
+    via: str | None = None
+    """Key of the conversation that it is shown in, where that is another: a command came from there."""
 
     @classmethod
     def of(
@@ -65,7 +67,7 @@ class Undelivered:
     ) -> Undelivered:
         """Return the answer that an entry holds: a message of the assistant's, or a reply."""
         data = said.data
-        replaces = data.get("replaces")
+        replaces, via = data.get("replaces"), data.get("via")
         return cls(
             turn,
             str(said.payload.get("content") or data.get("text") or ""),
@@ -75,6 +77,7 @@ class Undelivered:
             _pairs(data.get("buttons")),
             replaces if isinstance(replaces, str) else None,
             _pairs(data.get("files")),
+            via if isinstance(via, str) else None,
         )
 
 
@@ -125,7 +128,7 @@ class TurnFold:
     def _apply_event(self, entry: TapeEntry) -> None:
         data = entry.data
         if entry.name == TURN_START:
-            self.open = OpenTurn(str(data.get("turn")), entry.id, _texts(data.get("inbound")))
+            self.open = OpenTurn(str(data.get("turn")), entry.id, texts(data.get("inbound")))
         elif entry.name == TURN_END:
             self._end(data)
         elif entry.name == REPLY:
@@ -137,7 +140,7 @@ class TurnFold:
         elif self.open is not None and entry.name == LOOP_STEP:
             self.open.steps = max(self.open.steps, _number(data.get("step")))
             self.open.spent += usage_from(data.get("spent", {}))
-            self.open.inbound += _texts(data.get("inbound"))
+            self.open.inbound += texts(data.get("inbound"))
         elif self.open is not None and entry.name == TURN_RESUME:
             self.open.resumes += 1
         if (spent := data.get("usage")) is not None:
@@ -145,7 +148,7 @@ class TurnFold:
 
     def _delivered(self, turn: str, data: dict[str, Any]) -> None:
         if data.get("final") is False:
-            self.shown[turn] = tuple(_texts(data.get("platform_ids")))
+            self.shown[turn] = tuple(texts(data.get("platform_ids")))
         else:
             self.undelivered.pop(turn, None)
             self.shown.pop(turn, None)
@@ -155,7 +158,7 @@ class TurnFold:
         if self.open is not None and self.open.id == turn:
             self.open = None
         self.turns += data.get("status") != "command"
-        for inbound in _texts(data.get("inbound")):
+        for inbound in texts(data.get("inbound")):
             self.unsettled.pop(inbound, None)
             self.commands.pop(inbound, None)
         if data.get("answered") is True and self._said is not None:
@@ -164,7 +167,7 @@ class TurnFold:
                 turn,
                 self._said,
                 reply_to if isinstance(reply_to, str) else None,
-                tuple(_texts(data.get("inbound"))),
+                tuple(texts(data.get("inbound"))),
             )
         tokens = data.get("prompt_tokens")
         if type(tokens) is int and tokens:
@@ -190,9 +193,10 @@ def _number(value: object) -> int:
 
 
 def _pairs(value: object) -> tuple[tuple[str, str], ...]:
-    pairs = [_texts(pair) for pair in value] if isinstance(value, list) else []
+    pairs = [texts(pair) for pair in value] if isinstance(value, list) else []
     return tuple((pair[0], pair[1]) for pair in pairs if len(pair) == 2)
 
 
-def _texts(value: object) -> list[str]:
+def texts(value: object) -> list[str]:
+    """Return the texts of a list, as a tape may hold anything in its place."""
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []

@@ -158,6 +158,7 @@ class Consolidator:
         }
         if isinstance(error, ConsolidationFailed) and error.usage is not None:
             data["usage"] = error.usage
+            data["model"] = self._model.name
         logger.warning("consolidation of %s failed: %s", self._tape.name, why)
         CONSOLIDATIONS.add(1, "failed")
         if error is not None:

@@ -11,9 +11,11 @@ from datetime import timedelta
 from pathlib import Path
 
 from bot.bus import Address, Answer, Bus, Button, Delivery, DeliveryReport, OutFile
+from bot.errors import InvalidInbound
 from bot.memory.fold import SessionFold
 from bot.memory.spoken import TURN_END, is_owed
 from bot.memory.transcript import recorded_at
+from bot.memory.turns import texts
 from bot.sessions.records import delivery_entry
 from bot.tape.service import TapeService
 
@@ -55,8 +57,9 @@ class Receipts:
         for one in list(self._fold.turns.undelivered.values()):
             if one.turn not in self._sent:
                 self._sent.add(one.turn)
+                elsewhere = _address(one.via)
                 answer = Answer(
-                    self._address,
+                    elsewhere or self._address,
                     one.turn,
                     one.text,
                     one.reply_to,
@@ -68,6 +71,7 @@ class Receipts:
                     files=tuple(
                         OutFile(name, self._exports / Path(file).name) for name, file in one.files
                     ),
+                    of=None if elsewhere is None else self._address.session,
                 )
                 await self._bus.send(answer)
 
@@ -109,10 +113,19 @@ class Receipts:
                 if not is_owed(entry):
                     await delivery.ack()
                     return True
-            elif entry.name == TURN_END and inbound in entry.data.get("inbound", []):
+            elif entry.name == TURN_END and inbound in texts(entry.data.get("inbound")):
                 if str(entry.data.get("turn")) in turns.undelivered:
                     self._deliveries[inbound] = delivery
                 else:
                     await delivery.ack()
                 return True
         return False
+
+
+def _address(via: str | None) -> Address | None:
+    """Return where an answer is shown that is not shown in the chat; None where it is."""
+    try:
+        return None if via is None else Address.parse(via)
+    except InvalidInbound:
+        # Whoever wrote that on the tape, it must not keep the session from opening.
+        return None

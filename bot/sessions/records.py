@@ -98,7 +98,7 @@ def command_end(
     if files:
         # Their names in that folder: a tape may be read elsewhere, and says nothing of this machine.
         reply["files"] = [[file.name, file.path.name] for file in files]
-    end = {
+    end: dict[str, Any] = {
         "turn": turn,
         "status": status,
         "answered": True,
@@ -107,6 +107,9 @@ def command_end(
         "usage": Usage().as_json(),
         "pointers": fold.pointers(),
     }
+    if inbound.via is not None:
+        # In the reply, too: an undelivered one is read from there alone.
+        reply["via"] = end["via"] = inbound.via.session
     return [event(REPLY, reply, turn=turn), event(TURN_END, end)]
 
 
@@ -125,13 +128,16 @@ def delivery_entry(report: DeliveryReport) -> TapeEntry:
 
 
 def _meta(inbound: Inbound, timezone: str) -> dict[str, Any]:
-    return {
+    meta: dict[str, Any] = {
         "sender": {"id": inbound.sender.id, "name": inbound.sender.name, "role": inbound.role},
         "inbound": inbound.id,
         "sent": iso(inbound.sent_at),
         "tz": timezone,
         "private": inbound.private,
     }
+    if inbound.via is not None:
+        meta["via"] = inbound.via.session
+    return meta
 
 
 def command_in(inbound: Inbound) -> ParsedCommand | None:
@@ -142,5 +148,11 @@ def command_in(inbound: Inbound) -> ParsedCommand | None:
 
 
 def asker_of(inbound: Inbound) -> Asker:
-    """Return what commands may know of who gave one."""
-    return Asker(inbound.role, inbound.private, inbound.sender.id, inbound.id)
+    """Return what commands may know of who gave one.
+
+    An id counts on its own channel: whoever gives a command from another is nobody of this one, whatever
+    their id there.
+    """
+    sender, via = inbound.sender.id, inbound.via
+    who = sender if via is None else f"{via.channel}:{sender}"
+    return Asker(inbound.role, inbound.private, who, inbound.id)

@@ -22,6 +22,16 @@ GAVE_UP = (
     "Your message is kept. Please try it in other words."
 )
 
+ONLY_COMMANDS = (
+    "From here only commands are taken, such as `/memory`; `/help` lists them. What is said to me belongs "
+    "into the chat itself."
+)
+_THEIR_OWN = (
+    "`/{name}` is about the account of whoever gives it: only the person whose chat this is can do that, "
+    "in the chat itself."
+)
+_OF_ACCOUNTS = frozenset({"link", "login", "unlink"})
+
 
 class Replies:
     """Answers commands of one session, each in one append.
@@ -56,7 +66,18 @@ class Replies:
         command = self._commands.get(parsed.name)
         if command is None:
             return None
+        if delivery.inbound.via is not None and command.name in _OF_ACCOUNTS:
+            return _THEIR_OWN.format(name=command.name)
         return command.refusal(parsed.arguments, asker_of(delivery.inbound))
+
+    async def only_commands(self, delivery: Delivery) -> None:
+        """Answer what came from elsewhere and is no command; it is no part of the conversation."""
+        turn = new_id("turn")
+        await self._zone.edit(
+            None,
+            lambda _, __, ___: command_end(turn, delivery.inbound, ONLY_COMMANDS, self._fold),
+        )
+        await self._receipts.send()
 
     async def run(self, delivery: Delivery, parsed: ParsedCommand) -> None:
         """Run a command, and answer it; it is on the tape before, and what it learns rests on it."""

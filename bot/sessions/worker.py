@@ -36,7 +36,6 @@ from bot.ids import new_id
 from bot.memory.bus.entries import stamped
 from bot.memory.load import load_fold
 from bot.memory.longterm import LongTermMemory
-from bot.memory.scopes import new_home, scope_entry
 from bot.memory.spoken import inbound_ids
 from bot.memory.turns import OpenTurn
 from bot.memory.zone import MemoryZone
@@ -46,6 +45,7 @@ from bot.sessions.context import SessionContext
 from bot.sessions.edits import Edited, edited
 from bot.sessions.erasing import LiveSession
 from bot.sessions.hearing import Hearing
+from bot.sessions.homes import find_home
 from bot.sessions.receipts import Receipts
 from bot.sessions.records import command_entry, command_in
 from bot.sessions.replies import GAVE_UP, Replies
@@ -284,9 +284,11 @@ class SessionWorker:
     async def _on_delivery(self, delivery: Delivery) -> None:
         if not await self._receipts.admit(delivery):
             return
-        await self._find_home(delivery)
+        await find_home(delivery.inbound, self._memory, self._fold)
         parsed = self._parsed(delivery)
-        if self._give_up and delivery.redelivered:
+        if parsed is None and delivery.inbound.via is not None:
+            await self._replies.only_commands(delivery)
+        elif self._give_up and delivery.redelivered:
             self._give_up = False
             await self._replies.give_up(delivery, parsed)
         elif parsed is not None and parsed.name == "stop":
@@ -295,16 +297,6 @@ class SessionWorker:
             self._deferred.append(delivery)
         else:
             await self._take(delivery, parsed)
-
-    async def _find_home(self, delivery: Delivery) -> None:
-        """Note to whom the facts of this session belong."""
-        inbound = delivery.inbound
-        await self._memory.settle_person(inbound.sender.id)
-        await self._memory.look()
-        person = self._services.scopes.person_of(inbound.address.channel, inbound.sender.id)
-        home = new_home(inbound, self._fold.home, person)
-        if home is not None:
-            await self._memory.settle(scope_entry(home))
 
     def _parsed(self, delivery: Delivery) -> ParsedCommand | None:
         """Return the command that a message is; a caption that is none of ours is a caption."""
@@ -475,9 +467,15 @@ class SessionWorker:
             await self._replies.reply(delivery, parsed, CommandReply("Stopped."))
             return
         waiting = self._fold.window.waiting()
-        heard = command_entry(delivery.inbound, parsed, self._services.agent.timezone_name)
-        turn.inbound += [*inbound_ids(waiting), delivery.inbound.id]
         joined = [entry.id for entry in waiting]
+        turn.inbound += inbound_ids(waiting)
+        if delivery.inbound.via is not None:
+            # The chat sees how its turn ended; whoever stopped it is answered where they are.
+            await turn.end("stopped", "Stopped.", joined=joined)
+            await self._replies.reply(delivery, parsed, CommandReply("Stopped."))
+            return
+        heard = command_entry(delivery.inbound, parsed, self._services.agent.timezone_name)
+        turn.inbound.append(delivery.inbound.id)
         await turn.end("stopped", "Stopped.", heard=[heard], joined=joined)
 
     async def _new_session(self, delivery: Delivery, parsed: ParsedCommand) -> None:

@@ -214,8 +214,8 @@ class TapeStore(Protocol):
     async def erasures(self, tape: str) -> int:
         """Return how often something was erased from a tape, by any process that may use it.
 
-        Whoever keeps a state of a tape folds it anew when this has grown. It is 0 where only one process
-        can use the tapes, or where there is no such tape.
+        Whoever keeps a state of a tape, or shows it, begins anew when this has grown. Where only one process
+        can use the tapes it counts from that one's start. It is 0 where there is no such tape.
         """
         ...
 

@@ -89,6 +89,7 @@ class FakeChannel:
         edits: str | None = None,
         attachments: tuple[Attachment, ...] = (),
         pressed: str | None = None,
+        via: Address | None = None,
     ) -> Inbound:
         """Publish a message as a person would write it; return it once it is accepted.
 
@@ -109,6 +110,7 @@ class FakeChannel:
             edits=edits,
             attachments=attachments,
             pressed=pressed,
+            via=via,
         )
         await self._port.publish(inbound)
         return inbound
@@ -116,12 +118,11 @@ class FakeChannel:
     async def report(self, answer: Answer, *, error: str | None = None) -> None:
         """Say what became of an answer; delivered, where there is no error."""
         shown = () if error else (f"out-{len(self.answers)}",)
-        session = answer.address.session
         await self._port.report(
-            DeliveryReport(session, answer.id, error is None, shown, error),
+            DeliveryReport(answer.session, answer.id, error is None, shown, error),
         )
 
-    async def answer_to(self, inbound: Inbound, *, within: float = 5.0) -> str:
+    async def answer_to(self, inbound: Inbound, *, within: float = 20.0) -> str:
         """Return the text that answers a message, waiting for it.
 
         Raises:
@@ -135,7 +136,7 @@ class FakeChannel:
         """Send a message and return its answer."""
         return await self.answer_to(await self.send(text, chat=chat, topic=topic))
 
-    async def until(self, condition: Callable[[], bool], *, within: float = 5.0) -> None:
+    async def until(self, condition: Callable[[], bool], *, within: float = 20.0) -> None:
         """Wait until a condition holds; it is looked at after each thing shown.
 
         Raises:
@@ -150,7 +151,9 @@ class FakeChannel:
             (
                 answer
                 for answer in self.answers
-                if answer.reply_to == inbound.id and answer.address == inbound.address
+                if answer.reply_to == inbound.id
+                and answer.address == (inbound.via or inbound.address)
+                and answer.session == inbound.session
             ),
             None,
         )

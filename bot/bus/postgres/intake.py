@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 
 from bot.bus.journal import decode_in
-from bot.bus.messages import Address, Answer
+from bot.bus.messages import Answer, Inbound
 from bot.bus.postgres.codec import decode_report
 from bot.bus.postgres.holds import Hold, PostgresDelivery, Reported
 from bot.bus.postgres.queries import Found, Queries
@@ -74,17 +74,15 @@ class Intake:
         hold.session = record.inbound.session
         if found.deaths >= BURIED_AFTER:
             logger.error("message %d of session %s is set aside", found.id, hold.session)
-            await self._bury(hold, found.id, record.inbound.address)
+            await self._bury(hold, found.id, record.inbound)
             return False
         suspect = found.deaths >= SUSPECT_AFTER
         hold.add(PostgresDelivery(found.id, record, found.reads > 1, suspect, hold, self._ack))
         return True
 
-    async def _bury(self, hold: Hold, row: int, address: Address | None) -> None:
+    async def _bury(self, hold: Hold, row: int, inbound: Inbound | None) -> None:
         self._counts["poison"] += 1
-        notice = None
-        if address is not None:
-            notice = Answer(address, f"buried-{hold.queue}-{row}", BURIED)
+        notice = None if inbound is None else _notice(inbound, f"buried-{hold.queue}-{row}")
         try:
             await self._queries.bury(hold, row, notice)
         except SessionLost:
@@ -92,3 +90,10 @@ class Intake:
         except BusError as error:
             # Its next holder does it.
             logger.warning("message %d could not be set aside: %s", row, error)
+
+
+def _notice(inbound: Inbound, known_by: str) -> Answer:
+    """Return what says that a message is set aside, for where its answer is waited for."""
+    if inbound.via is None:
+        return Answer(inbound.address, known_by, BURIED)
+    return Answer(inbound.via, known_by, BURIED, inbound.id, of=inbound.session)

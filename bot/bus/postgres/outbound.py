@@ -16,6 +16,7 @@ from bot.bus.messages import Activity, Answer, DeliveryReport, Outbound, OutFile
 from bot.bus.outbox import Outbox
 from bot.bus.postgres.codec import decode, key, slot, slot_of
 from bot.bus.postgres.queries import Queries
+from bot.bus.web import WEB
 from bot.database.wakeups import POLL, Wakeups
 from bot.errors import BusError
 from bot.files import private_directory, replace_file
@@ -24,6 +25,9 @@ logger = logging.getLogger(__name__)
 
 PACE = 0.25
 """Seconds between two writes of partials and activity."""
+
+FETCHED_WITHIN = 3_600.0
+"""Seconds for which files of answers stay on the site: it shows where they are, and people fetch them later."""
 
 _MOST = 64
 _ANSWERED = 1_000
@@ -107,6 +111,7 @@ class Outlet:
         self._in_hand: set[str] = set()
         self._answered: OrderedDict[str, None] = OrderedDict()
         self._written: dict[str, list[Path]] = {}
+        self._leaving: deque[tuple[float, list[Path]]] = deque()
         self._heard = anyio.Event()
         self._heard.set()
         self._taking = anyio.Lock()
@@ -149,10 +154,19 @@ class Outlet:
                 await anyio.sleep(_PAUSE)
         if report.final:
             self._in_hand.discard(key(report.answer))
-            for path in self._written.pop(key(report.answer), ()):
+            written = self._written.pop(key(report.answer), [])
+            stay = FETCHED_WITHIN if self._channel == WEB else 0.0
+            self._leaving.append((anyio.current_time() + stay, written))
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Remove the files that nobody fetches any more."""
+        while self._leaving and self._leaving[0][0] <= anyio.current_time():
+            for path in self._leaving.popleft()[1]:
                 path.unlink(missing_ok=True)
 
     async def _take(self) -> None:
+        self._let_go()
         async with self._taking:
             # Asked for before looking: what is told in between is not missed.
             self._heard = self._wakeups.event(f"outbound:{self._channel}")

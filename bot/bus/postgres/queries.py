@@ -28,7 +28,15 @@ _DONE = "select tapebot.done(%s, %s, %s, %s::bigint[])"
 _RELEASE = """select tapebot.release(
     %s, %s, %s, %s, %s::bigint[], %s::bigint[], %s::bigint[], %s)"""
 _PUBLISH = "select tapebot.publish(%s, %s, %s, %s, %s, %s, %s)"
+# From which shard a chat was last heard of stays as it is: whoever gives a command from elsewhere is not there.
+_PUBLISH_ELSEWHERE = """
+select tapebot.publish(%s, %s, %s, %s, %s, coalesce(r.shard, 0), coalesce(r.shards, 1))
+from (select) as once left join tapebot.route r on r.session = %s"""
 _SEND = "select tapebot.send(%s, %s, %s, %s, %s, %s::bytea[])"
+# ``send`` looks for a last report in the session of the chat; this one waits in another.
+_SEND_ELSEWHERE = f"""{_SEND} where not exists (
+    select from tapebot.inbound where headers ->> 'x-pgmq-group' = %s
+        and headers ->> 'kind' = 'report' and headers ->> 'answer' = %s)"""
 _STATISTICS = """
 select queue, count(*) filter (where headers ->> 'kind' = 'in'),
     count(distinct headers ->> 'x-pgmq-group'),
@@ -82,11 +90,13 @@ class Queries:
         Raises:
             BusError: The database refused, or is gone.
         """
-        values = [
-            *(key(inbound.session), key(inbound.id), uuid.uuid4(), record),
-            *(room, shard, shards),
-        ]
-        verdict = int((await self.fetch(_PUBLISH, values))[0][0])
+        session = key(inbound.session)
+        values = [session, key(inbound.id), uuid.uuid4(), record, room]
+        if inbound.via is None:
+            [[found]] = await self.fetch(_PUBLISH, [*values, shard, shards])
+        else:
+            [[found]] = await self.fetch(_PUBLISH_ELSEWHERE, [*values, session])
+        verdict = int(found)
         return None if verdict == _ACCEPTED else 0 if verdict == _DUPLICATE else verdict
 
     async def look(
@@ -154,7 +164,8 @@ class Queries:
             )
             kept = bool((await cursor.fetchall())[0][0])
             if kept and notice is not None:
-                await connection.execute(_SEND.encode(), _sent(notice, []))
+                sql, values = _sending(notice, [])
+                await connection.execute(sql.encode(), values)
             return kept
 
         try:
@@ -178,7 +189,7 @@ class Queries:
 
     async def send(self, answer: Answer, files: Sequence[bytes | None]) -> None:
         """Hand an answer to its channel, unless it is on its way."""
-        await self.fetch(_SEND, _sent(answer, files))
+        await self.fetch(*_sending(answer, files))
 
     async def take(
         self, channel: str, shard: int, shards: int, mark: int, most: int
@@ -279,7 +290,11 @@ def _columns(holds: Sequence[Hold]) -> tuple[list[int], list[str], list[int], li
     )
 
 
-def _sent(answer: Answer, files: Sequence[bytes | None]) -> list[Any]:
+def _sending(answer: Answer, files: Sequence[bytes | None]) -> tuple[str, list[Any]]:
+    """Return the statement that hands an answer to its channel, and its values."""
     done = None if answer.stream is None else slot_of(answer.stream)
-    group = key(answer.address.session)
-    return [answer.address.channel, group, key(answer.id), encode(answer), done, list(files)]
+    chat, known_by = key(answer.address.session), key(answer.id)
+    values = [answer.address.channel, chat, known_by, encode(answer), done, list(files)]
+    if answer.of is None:
+        return _SEND, values
+    return _SEND_ELSEWHERE, [*values, key(answer.of), known_by]

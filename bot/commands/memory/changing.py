@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bot.commands.memory.numbers import Number, fact_of, key_of, missing, number_in, scope_of
-from bot.commands.memory.rights import OWNERS_ONLY, may_edit
+from bot.commands.memory.rights import OWNERS_ONLY, is_elsewhere, may_edit
 from bot.commands.memory.wording import line as shown
 from bot.commands.memory.wording import short
 from bot.commands.registry import CommandContext, CommandReply
 from bot.memory.asks import as_line
 from bot.memory.facts.asked import asked
 from bot.memory.facts.fact import LONGEST_TEXT, Fact
-from bot.memory.facts.proposals import Batch, Decided, Outcome
+from bot.memory.facts.proposals import Batch, Decided, Outcome, Proposal
 
 _EXAMPLE = "For example: `/memory add I prefer tea`."
 _EDIT_EXAMPLE = "For example: `/memory edit 3 I prefer coffee`. `/memory` lists the numbers."
@@ -24,10 +24,19 @@ async def add(text: str, context: CommandContext) -> CommandReply:
     line = as_line(text)
     if line is None:
         return CommandReply(_unusable(text, f"What shall I add? {_EXAMPLE}"))
-    proposal = asked(context.tape.name, context.heard, line, line)
+    proposal = _asked(line, context)
     batch = Batch(key_of(context), "person", (proposal,), asker=context.asker.id)
     outcome = await context.memory.apply(batch)
     return CommandReply(_added(outcome), change=context.memory.current)
+
+
+def _asked(line: str, context: CommandContext) -> Proposal:
+    proposal = asked(context.tape.name, context.heard, line, line)
+    if not is_elsewhere(context.asker.id, context):
+        return proposal
+    # Owners may write into anybody's memory, and not in their name.
+    evidence = tuple(replace(one, origin="member") for one in proposal.evidence)
+    return replace(proposal, evidence=evidence)
 
 
 def _added(outcome: Outcome) -> str:
@@ -66,7 +75,7 @@ async def edit(arguments: str, context: CommandContext) -> CommandReply:
     key = key_of(context)
     if key not in scope.fold.keys and fact.status != "active":
         return CommandReply(_ended(number, fact))
-    proposal = asked(context.tape.name, context.heard, line, line)
+    proposal = _asked(line, context)
     proposal = replace(proposal, op="supersede", fact=fact.id, text=_attributed(line, fact))
     outcome = await scope.apply(Batch(key, "person", (proposal,), asker=context.asker.id))
     told = _edited(outcome, fact, shared=number.shared)

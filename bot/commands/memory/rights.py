@@ -1,8 +1,8 @@
-"""Who may do what to facts; see the package. Pure."""
+"""Who may do what to facts, and in whose name; see the package. Pure."""
 
 from __future__ import annotations
 
-from bot.commands.registry import Asker
+from bot.commands.registry import Asker, CommandContext
 from bot.memory.facts.fact import Fact
 
 _OWNERS = frozenset(
@@ -30,3 +30,14 @@ def may_edit(fact: Fact, asker: Asker, *, shared: bool) -> bool:
 def is_own(fact: Fact, asker: Asker) -> bool:
     """Say whether a fact rests on somebody's words alone."""
     return bool(asker.id and fact.evidence) and all(one.sender == asker.id for one in fact.evidence)
+
+
+def is_elsewhere(asker: str, context: CommandContext) -> bool:
+    """Say whether somebody gave a command from elsewhere who is not the person whose memory it is.
+
+    Args:
+        asker: Their id: whoever is elsewhere is known by the channel, too.
+        context: Of the conversation.
+    """
+    memory = context.memory
+    return ":" in asker and asker not in memory.scopes.identities(memory.home.name)

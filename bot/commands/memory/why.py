@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 
 from bot.commands.links import link
 from bot.commands.memory.numbers import Number, fact_of, missing, number_in, scope_of
+from bot.commands.memory.rights import is_elsewhere
 from bot.commands.memory.wording import AUTHORS, label, line, literal, span, sure, verdict
 from bot.commands.pages import page_of, paged
 from bot.commands.registry import CommandContext, CommandReply
@@ -105,7 +106,8 @@ class _Told:
         if author in AUTHORS:
             return AUTHORS[author]
         me = self._context.asker
-        if asker == me.id or (me.private and not self._number.shared):
+        own = not is_elsewhere(str(asker or ""), self._context)
+        if asker == me.id or (me.private and own and not self._number.shared):
             return "you asked"
         who = next((one.who for one in self._fact.evidence if one.sender == asker), "")
         if not asker and self._fact.evidence:

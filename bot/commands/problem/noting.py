@@ -21,15 +21,19 @@ _EXAMPLES = (
 
 
 async def note(arguments: str, context: CommandContext) -> CommandReply:
-    """Answer ``/problem note KIND TEXT`` and ``/problem note drop KIND N``."""
+    """Answer ``/problem note KIND TEXT`` and ``/problem note drop KIND N``.
+
+    A button says behind the number how the note begins: another one is not taken away.
+    """
     word, rest = _parted(arguments)
     drops = word == "drop"
     if drops:
         word, rest = _parted(rest)
     kind = next((one for one in KINDS if one == word.replace("_", "-")), None)
-    if kind is None or not rest or (drops and not _is_number(rest)):
+    number, begins = _parted(rest)
+    if kind is None or not rest or (drops and not _is_number(number)):
         return CommandReply(f"For example: {_EXAMPLES}.")
-    edit = _dropping(kind, int(rest)) if drops else _noting(kind, rest)
+    edit = _dropping(kind, int(number), begins) if drops else _noting(kind, rest)
     return await _change(kind, edit, context, "Noted" if not drops else "Left")
 
 
@@ -63,8 +67,8 @@ def _noting(kind: NoteKind, text: str) -> Edit:
     return lambda working: with_note(working, kind, text, why, _SURE)
 
 
-def _dropping(kind: NoteKind, number: int) -> Edit:
-    return lambda working: without_note(working, kind, number)
+def _dropping(kind: NoteKind, number: int, begins: str) -> Edit:
+    return lambda working: without_note(working, kind, number, begins)
 
 
 def _is_number(text: str) -> bool:

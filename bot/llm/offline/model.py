@@ -66,6 +66,7 @@ class OfflineModel:
             finish_reason="tool_calls" if calls else "stop",
             usage=_usage(request, done.text, calls),
             model=self.name,
+            cache_told=False,
         )
 
     async def aclose(self) -> None:

@@ -52,20 +52,25 @@ def with_note(
     return _changed(working, kind, [*held, text] if text not in held else held)
 
 
-def without_note(working: WorkingSet, kind: NoteKind, number: int) -> dict[str, Any]:
+def without_note(
+    working: WorkingSet, kind: NoteKind, number: int, begins: str = ""
+) -> dict[str, Any]:
     """Return the fields without one note.
 
     Args:
         working: As it is.
         kind: What the note is.
         number: Its place among those of the kind, from 1.
+        begins: How the note begins that is meant: places change.
 
     Raises:
-        MemoryRefused: There is no such note.
+        MemoryRefused: There is no such note, or another one.
     """
     held = notes_of(working, kind)
     if not 1 <= number <= len(held):
         raise MemoryRefused(f"there is no note {kind} {number}")
+    if not _words(held[number - 1]).startswith(_words(begins)):
+        raise MemoryRefused(f"the note {kind} {number} is another one by now")
     at = number - 1
     if kind == "draft":
         gone = list(working.partial_artifacts)[at]
@@ -98,6 +103,10 @@ def notes_of(working: WorkingSet, kind: NoteKind) -> list[str]:
     if kind == "draft":
         return [f"{name}: {text}" for name, text in working.partial_artifacts.items()]
     return _texts(working, kind)
+
+
+def _words(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _texts(working: WorkingSet, kind: NoteKind) -> list[str]:

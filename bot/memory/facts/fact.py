@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeGuard, get_args
 
 Origin = Literal["person", "member", "import", "assistant", "tool", "quoted"]
-"""Whose words: the person's own, another group member's, an import's, the assistant's, a tool's,
-or quoted and forwarded ones."""
+"""Whose words: the person's own, somebody else's (a group member's, or an owner's who gave a command there),
+an import's, the assistant's, a tool's, or quoted and forwarded ones."""
 
 ORIGINS: tuple[str, ...] = get_args(Origin)
 

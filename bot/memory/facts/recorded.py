@@ -11,8 +11,9 @@ from bot.tape.entries import TapeEntry
 
 def outcome_from(entry: TapeEntry) -> Outcome:
     """Return the outcome that an entry ``memory.facts`` records."""
-    operations = entry.data.get("ops", ())
-    found = tuple(map(_decided, filter(_is_operation, operations)))
+    operations = entry.data.get("ops")
+    told = operations if isinstance(operations, list) else []
+    found = tuple(map(_decided, filter(_is_operation, told)))
     return Outcome(found, entry.id, repeated=True)
 
 

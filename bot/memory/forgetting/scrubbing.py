@@ -51,7 +51,7 @@ _KNOWN = frozenset(
 _LINKS = frozenset(
     {"turn", "inbound", "joined", "reply_to", "builder", "bounds", "prefix", "status", "model"}
     | {"platform_ids", "pointers", "replaces", "session", "home", "previous", "parent", "date"}
-    | {"updated_at", "range", "from", "to", "usage", "spent", "name", "files"}
+    | {"updated_at", "range", "from", "to", "usage", "spent", "name", "files", "via"}
 )
 _ANCHOR_LINKS = frozenset({"owner", "parent", "reason", "source"})
 _OWN_ANCHORS = ("session/", "auto_handoff/", "memory/")

@@ -24,7 +24,7 @@ from bot.memory.forgetting.scrubbing import Scrubber
 from bot.memory.forgetting.wanted import Wanted
 from bot.memory.forgetting.wording import folded, joined
 from bot.memory.longterm import LongTermMemory
-from bot.memory.people import PEOPLE, channel_of
+from bot.memory.people import LOGINS, PEOPLE, channel_of
 from bot.memory.scopes import PERSON, WORKSPACE, is_scope
 from bot.memory.spoken import TURN_END
 from bot.tape.entries import TapeEntry
@@ -117,8 +117,8 @@ class Surveyor:
         await self._find(finding, sources)
         if self._is_everybodys(finding):
             names = {one.name for one in sources}
-            # Who is who is told by ids and names alone, and goes by them.
-            names.add(PEOPLE)
+            # Who is who, and who is logged in, is told by ids and names alone, and goes by them.
+            names |= {PEOPLE, LOGINS}
             others = [one for one in await self.store.list_tapes() if one not in names]
             sources += [Source(one, own=False) for one in others]
         return await self._plan(finding, sources, scopes)

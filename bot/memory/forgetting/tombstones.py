@@ -26,6 +26,7 @@ _KEPT = frozenset(
         "ts",
         "sender",
         "inbound",
+        "via",
         "turn",
         "sent",
         "tz",

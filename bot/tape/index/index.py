@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -41,6 +41,9 @@ _RECOVERY = 30.0
 
 _SPAN = 200
 """Ids that are read as one range."""
+
+_TRIES = 5
+"""Times that a question is asked while what it is asked of goes away."""
 
 _T = TypeVar("_T")
 
@@ -86,6 +89,7 @@ class TapeIndex:
         self._checked: set[str] = set()
         self._changed: set[str] = set()
         self._next = 0
+        self._generation = 0  # Grows when something that was indexed is dropped.
         self._lock = anyio.Lock()
         self._wake = anyio.Event()
         self._doubted = False
@@ -143,8 +147,8 @@ class TapeIndex:
         """
         await self._source.version(tape)
 
-        def select(database: Database) -> list[Anchor]:
-            rows = self._tapes.get(tape)
+        def select(database: Database, known: Mapping[str, TapeRows]) -> list[Anchor]:
+            rows = known.get(tape)
             return anchors_of(database, rows) if rows is not None else []
 
         return await self._ask([tape], select)
@@ -219,9 +223,9 @@ class TapeIndex:
     async def _look(self, query: SearchQuery) -> tuple[list[Hit], set[str]]:
         """Return hits, and the tapes that turned out not to hold what is indexed of them."""
 
-        def look(database: Database) -> list[Found]:
-            wanted = self._tapes.keys() if query.tapes is None else set(query.tapes)
-            tapes = {row.id: row for name, row in list(self._tapes.items()) if name in wanted}
+        def look(database: Database, known: Mapping[str, TapeRows]) -> list[Found]:
+            wanted = known.keys() if query.tapes is None else set(query.tapes)
+            tapes = {row.id: row for name, row in list(known.items()) if name in wanted}
             with database.reader() as connection:
                 return Search(connection, tapes, query).run()
 
@@ -248,19 +252,29 @@ class TapeIndex:
     async def _ask(
         self,
         tapes: Iterable[str] | None,
-        question: Callable[[Database], _T],
+        question: Callable[[Database, Mapping[str, TapeRows]], _T],
         last: int | None = None,
     ) -> _T:
-        """Answer a question that knows every entry of these tapes (None: of all) up to an id."""
-        for again in (False, True):
+        """Answer a question that knows every entry of these tapes (None: of all) up to an id.
+
+        An answer counts if nothing was dropped meanwhile and the files are still there: others may begin
+        anew, and the files may be taken away, while somebody reads.
+        """
+        for left in reversed(range(_TRIES)):
             database = None
             try:
                 database = await self._catch_up(tapes, last)
-                return await anyio.to_thread.run_sync(question, database)
+                generation = self._generation
+                answer, gone = await anyio.to_thread.run_sync(
+                    _answered, question, database, self._tapes
+                )
             except (sqlite3.Error, OSError, ValueError) as error:
-                if again or not await self._mend(error, database or self._database):
+                if not left or not await self._mend(error, database or self._database):
                     raise TapeError(f"the tapes cannot be searched ({error})") from error
-        raise AssertionError
+            else:
+                if generation == self._generation and not gone:
+                    return answer
+        raise TapeError("the tapes cannot be searched (the files of their index keep going away)")
 
     async def _mend(self, error: Exception, database: Database | None) -> bool:
         """Discard the database where an error says that it is damaged or gone.
@@ -283,13 +297,21 @@ class TapeIndex:
     # Keeping up.
 
     async def _catch_up(self, tapes: Iterable[str] | None, last: int | None = None) -> Database:
-        """Index what is new, of what is asked for; return the database."""
-        async with self._lock:
-            database = await self._opened()
-            if self._read_only:
-                # Nobody takes note of what another process writes.
-                self._known = set(await self._source.list_tapes())
-                self._checked.clear()
+        """Index what is new, of what is asked for; return the database, which knows all of it."""
+        while True:
+            async with self._lock:
+                database = await self._opened()
+                if self._read_only:
+                    # Nobody takes note of what another process writes.
+                    self._known = set(await self._source.list_tapes())
+                    self._checked.clear()
+                generation = self._generation
+            await self._index_due(tapes, last)
+            # What was there of the first tapes may be gone again by the last one.
+            if generation == self._generation:
+                return database
+
+    async def _index_due(self, tapes: Iterable[str] | None, last: int | None) -> None:
         wanted = set(self._known if tapes is None else self._known.intersection(tapes))
         due = wanted - self._checked | wanted & self._changed
         for tape in sorted(due):
@@ -297,15 +319,14 @@ class TapeIndex:
                 # What came later is no answer, and is indexed in the background.
                 continue
             try:
-                database = await self._catch_up_with(tape)
+                await self._catch_up_with(tape)
             except TapeError as error:
                 if tapes is not None:
                     raise
                 # One tape that cannot be read keeps no other from being found in.
                 logger.warning("tape %s cannot be indexed (%s)", tape, error)
-        return database
 
-    async def _catch_up_with(self, tape: str) -> Database:
+    async def _catch_up_with(self, tape: str) -> None:
         """Index what a tape has now, portion by portion; others have their turn in between."""
         target: int | None = None
         while True:
@@ -315,7 +336,7 @@ class TapeIndex:
             # A tape that grows all the time must not keep a search waiting for ever.
             target = version if target is None else target
             if place >= target:
-                return database
+                return
 
     async def _opened(self) -> Database:
         if self._database is not None and self._database.gone:
@@ -343,6 +364,7 @@ class TapeIndex:
         except TapeNotFound:
             await self._drop(database, tape)
             self._known.discard(tape)
+            self._checked.discard(tape)
             return 0, 0
         except BaseException:
             # What was undone in the database must be undone here.
@@ -392,6 +414,7 @@ class TapeIndex:
     async def _drop(self, database: Database, tape: str) -> None:
         rows = self._tapes.get(tape)
         if rows is not None:
+            self._generation += 1
             await anyio.to_thread.run_sync(writing.forget, database, rows)
             self._tapes.pop(tape, None)
 
@@ -409,6 +432,7 @@ class TapeIndex:
                 await anyio.to_thread.run_sync(database.checkpoint)
 
     def _begin_anew(self) -> None:
+        self._generation += 1
         self._database = None
         self._tapes = {}
         self._checked = set()
@@ -424,6 +448,15 @@ def _open(path: Path | None) -> tuple[Database, dict[str, TapeRows]]:
             database.discard()
         database.close()
         raise
+
+
+def _answered(
+    question: Callable[[Database, Mapping[str, TapeRows]], _T],
+    database: Database,
+    known: Mapping[str, TapeRows],
+) -> tuple[_T, bool]:
+    """Return an answer, and whether the database's files are gone by now."""
+    return question(database, known), database.gone
 
 
 def _is_damage(error: Exception) -> bool:

@@ -8,6 +8,7 @@ Each idea has its module: names, the lock and turning over (``folder``), the ope
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from functools import partial
 from pathlib import Path
@@ -79,6 +80,7 @@ class FileTapeStore:
         self._tapes = LiveTapes(self._folder, self._files, limit=open_tapes, read_only=read_only)
         self._packing = Packing(self._folder)
         self._growth = Growth()
+        self._erasures: Counter[str] = Counter()
         self._index = TapeIndex(self._folder.index_path, self, read_only=read_only)
         self._erasing = Erasing(self._folder, self._parts, self._tapes, self._packing, self._index)
         self._forks = itertools.count(1)
@@ -192,11 +194,15 @@ class FileTapeStore:
     async def erase(self, tape: str, tombstones: Sequence[TapeEntry]) -> int:
         """Put tombstones in the place of entries, in the files and in the index."""
         self._tapes.check_writable()
-        return await self._erasing.erase(tape, tombstones)
+        try:
+            return await self._erasing.erase(tape, tombstones)
+        finally:
+            # What was refused in the middle may have been done in part.
+            self._erasures[tape] += 1
 
-    async def erasures(self, tape: str) -> int:  # noqa: ARG002 (the contract's)
-        """Return 0: nobody else erases here."""
-        return 0
+    async def erasures(self, tape: str) -> int:
+        """Return how often something was erased since the start: nobody else erases here."""
+        return self._erasures[tape]
 
     async def segments(self, tape: str) -> list[Segment]:
         """Return the sealed segments, oldest first."""

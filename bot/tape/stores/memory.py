@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -48,6 +49,7 @@ class MemoryTapeStore:
         self._clock = clock or SystemClock()
         self._tapes: dict[str, _Tape] = {}
         self.grown = Growth()
+        self._erasures: Counter[str] = Counter()
         self._index = TapeIndex(None, self)
 
     def begin_at(self, tape: str, version: int) -> None:
@@ -142,11 +144,12 @@ class MemoryTapeStore:
             held.title = title if isinstance(title, str) else None
         if wanted:
             await self._index.erase(tape, list(wanted.values()))
+        self._erasures[tape] += 1
         return len(changed)
 
-    async def erasures(self, tape: str) -> int:  # noqa: ARG002 (the contract's)
-        """Return 0: nobody else erases here."""
-        return 0
+    async def erasures(self, tape: str) -> int:
+        """Return how often something was erased: nobody else erases here."""
+        return self._erasures[tape]
 
     async def segments(self, tape: str) -> list[Segment]:
         """Return the sealed segments, oldest first."""

@@ -139,7 +139,7 @@ KINDS = st.sampled_from(["message", "tool_call", "tool_result", "anchor", "event
 
 
 @given(st.lists(st.builds(TapeEntry, st.just(0), KINDS, PAYLOADS, METAS), max_size=20))
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 def test_no_tape_can_make_the_exact_context_fail_or_leave_a_call_without_its_result(entries):
     waiting: list[str] = []
     for shown in exact(*entries):
@@ -274,7 +274,7 @@ async def test_summaries_stand_first_and_only_the_newest_turns_behind_them(tmp_p
         builder=context_builder("summary-first"),
         bounds=Bounds(window=4, view_messages=8),
     ) as host:
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             while len(await host.events("memory.history")) < len(parts):
                 await host.channel.ask("message")
         await host.channel.ask("now")

@@ -109,9 +109,10 @@ def stable(request: ModelRequest) -> list[str]:
     return [json.dumps(one) for one in kept]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["default", "exact", "with-recall", "summary-first"])
 @given(actions=st.lists(ACTIONS, min_size=2, max_size=8))
-@settings(max_examples=20, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, suppress_health_check=list(HealthCheck))
 def test_between_consolidations_each_prompt_begins_with_the_one_before(name, actions):
     builder = context_builder(name)
 

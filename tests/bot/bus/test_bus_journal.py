@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -49,6 +50,31 @@ async def test_a_damaged_line_costs_itself_alone_and_is_counted(tmp_path, damage
     bus = open_bus(tmp_path)
     assert await pending(bus) == ["m1", "m3"]
     assert (await bus.statistics())["damaged_lines"] == 1
+    await bus.aclose()
+
+
+async def test_a_line_from_before_commands_came_from_elsewhere_still_reads(tmp_path):
+    bus = open_bus(tmp_path)
+    await publish(bus, 1)
+    await bus.aclose()
+    line = (tmp_path / "bus" / "inbox.jsonl").read_bytes()
+    assert b"via" not in line
+    bus = open_bus(tmp_path)
+    inbox = await bus.claim()
+    assert (await inbox.receive()).inbound.via is None
+    await bus.aclose()
+
+
+async def test_a_line_whose_via_is_no_address_costs_itself_alone(tmp_path):
+    bus = open_bus(tmp_path)
+    asked = replace(inbound(1), via=Address("web", "desk.1"))
+    await bus.channel("web").publish(asked)
+    await publish(bus, 2)
+    await bus.aclose()
+    path = tmp_path / "bus" / "inbox.jsonl"
+    path.write_bytes(path.read_bytes().replace(b"web:desk.1", b"nowhere"))
+    bus = open_bus(tmp_path)
+    assert await pending(bus) == ["m2"]
     await bus.aclose()
 
 

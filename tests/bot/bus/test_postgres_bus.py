@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -25,9 +25,9 @@ from bot.bus import (
     SessionBusy,
     SessionLost,
 )
-from bot.bus.postgres import PostgresBus
+from bot.bus.postgres import PostgresBus, outbound
 from bot.bus.postgres.inbound import Sessions
-from bot.bus.postgres.intake import BURIED
+from bot.bus.postgres.intake import BURIED, BURIED_AFTER
 from bot.database.connections import Database
 from bot.database.wakeups import POLL, Wakeups
 from bot.testing.postgres import PostgresServer
@@ -35,6 +35,7 @@ from bot.testing.postgres import PostgresServer
 pytestmark = pytest.mark.slow
 
 HERE = Address("fake", "1")
+DESK = Address("web", "desk.1")
 SENT = datetime(2026, 2, 10, 10, 0, tzinfo=UTC)
 LEASE = 1.0
 LONG = 60.0
@@ -240,7 +241,7 @@ async def test_a_process_that_ends_gives_its_sessions_back_at_once(fleet):
         await (await ending.bus.claim()).receive()
     ending.stop()
     await ending.bus.aclose()
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         sessions = {(await heir.bus.claim()).session for _ in range(5)}
     assert len(sessions) == 5
 
@@ -302,7 +303,7 @@ async def test_a_session_that_nobody_holds_is_kept_from_others(fleet):
             with anyio.move_on_after(LEASE * 2):
                 await claimed.wait()
             assert not claimed.is_set()
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await claimed.wait()
 
 
@@ -375,6 +376,36 @@ async def test_an_answer_goes_to_the_shard_that_heard_of_its_chat(fleet):
     assert nothing.cancelled_caught
 
 
+async def test_a_command_from_elsewhere_does_not_change_where_a_chats_answers_go(fleet):
+    """The desk is in one process; the chat is still heard of by the shard that it was heard of before."""
+    process = await fleet.process("a")
+    ports = [process.bus.channel("fake", shard=one, shards=3) for one in range(3)]
+    desk = process.bus.channel("web")
+    await ports[2].publish(inbound("m1"))
+    await desk.publish(replace(inbound("m2", text="/memory"), via=DESK))
+    await process.bus.send(Answer(DESK, "a1", "for the desk", of=HERE.session))
+    await process.bus.send(Answer(HERE, "a2", "for the chat"))
+    assert (await ports[2].receive()).id == "a2"
+    assert (await desk.receive()).id == "a1"
+
+
+async def test_whoever_gave_a_command_that_is_buried_is_told_where_they_are(fleet):
+    gateway = await fleet.process("gateway")
+    desk = gateway.bus.channel("web")
+    await desk.publish(replace(inbound("m1", text="/memory"), via=DESK))
+    for number in range(BURIED_AFTER):
+        worker = await fleet.process(f"w{number}", lease=0.6)
+        assert (await (await worker.bus.claim()).receive()).inbound.id == "m1"
+        worker.stop()
+    last = await fleet.process("last", lease=0.6)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(last.bus.claim)
+        told = await desk.receive()
+        tasks.cancel_scope.cancel()
+    assert (told.address, told.session, told.reply_to) == (DESK, HERE.session, "m1")
+    assert told.text == BURIED
+
+
 async def test_a_file_goes_with_its_answer_to_a_gateway_that_has_none_of_the_workers_files(
     fleet, tmp_path
 ):
@@ -392,6 +423,22 @@ async def test_a_file_goes_with_its_answer_to_a_gateway_that_has_none_of_the_wor
     await port.report(DeliveryReport("fake:1", "a1"))
     assert not found.path.exists()
     assert fleet.rows("select count(*) from tapebot.outfile") == [(0,)]
+
+
+async def test_a_file_on_the_site_can_be_fetched_for_a_while_after_its_answer_was_shown(
+    fleet, tmp_path, monkeypatch
+):
+    worker = await fleet.process("worker")
+    made, place = tmp_path / "made.bin", Address("web", "local")
+    for within, stays in ((outbound.FETCHED_WITHIN, True), (0.0, False)):
+        monkeypatch.setattr(outbound, "FETCHED_WITHIN", within)
+        made.write_bytes(str(within).encode())
+        answer = Answer(place, f"a{within}", "text", files=(OutFile("made", made),))
+        await worker.bus.send(answer)
+        port = (await fleet.process(f"gateway-{stays}")).bus.channel("web")
+        (found,) = (await port.receive()).files
+        await port.report(DeliveryReport(place.session, answer.id))
+        assert found.path.exists() is stays
 
 
 async def test_a_report_survives_the_holder_that_did_not_come_to_it(fleet):
@@ -509,7 +556,7 @@ async def test_sessions_are_given_out_no_further_than_a_process_may_hold(fleet):
         await process.bus.claim()
     assert nothing.cancelled_caught
     first.release()
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         await process.bus.claim()
 
 
@@ -535,7 +582,7 @@ async def test_who_holds_all_it_may_lets_the_quietest_go_for_another_that_waits(
         assert isinstance(await quiet.receive(), LetGo)
         assert busy.receive_nowait() is None
         quiet.release()
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             while not claimed:
                 await anyio.sleep(0.01)
     assert claimed[0].session == "fake:3"

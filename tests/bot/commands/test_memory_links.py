@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.commands.links import link
@@ -50,7 +50,6 @@ def test_what_has_no_address_or_none_that_is_known_has_no_link(tape, inbound, pr
 
 
 @given(st.text(), st.text(), st.booleans())
-@settings(deadline=None, derandomize=True)
 def test_no_names_make_it_fail(tape, inbound, private):
     link(tape, inbound, private=private)
     link(f"telegram:{tape}", inbound, private=private)

@@ -186,6 +186,16 @@ async def test_notes_of_each_kind_are_made_and_taken_away(host):
     assert "there is no note ask 1" in await told(host, "note drop ask 1")
 
 
+async def test_a_note_is_taken_away_only_if_it_begins_as_somebody_says(host):
+    await told(host, "new Trip")
+    for question in ("which hotel?", "which day?"):
+        await told(host, f"note ask {question}")
+    refused = await told(host, "note drop ask 1 which day?")
+    assert "the note ask 1 is another one by now" in refused
+    left = await told(host, "note drop ask 1 which  hot")
+    assert left == "Left for “Trip”, **ask**:\n**1.** which day?"
+
+
 @pytest.mark.parametrize(
     "form", ["", "must", "mood x", "drop", "drop ask", "drop ask x", "drop ask 100"]
 )

@@ -53,7 +53,7 @@ def test_a_prompt_that_is_large_by_what_is_fixed_is_not_consolidated_for_it():
     assert POLICY.due(_fold(*_talk(4, "word " * 60), heavy)) is None
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(st.integers(1, 2_000), max_size=30), st.integers(10, 30))
 def test_consolidating_what_is_due_comes_to_an_end(sizes, window):
     """Each range lies after the one before and moves the cursor, until nothing is due."""

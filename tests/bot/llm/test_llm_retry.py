@@ -105,7 +105,7 @@ async def test_calls_of_all_models_share_one_limit():
     models = [retrying(Told(["ok"]), limiter) for _ in range(2)]
     for model in models:
         model._inner.during = lambda: running.append(limiter.borrowed_tokens)
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as group:
             for number in range(10):
                 group.start_soon(models[number % 2].complete, ASK)

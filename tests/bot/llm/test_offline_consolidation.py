@@ -346,8 +346,9 @@ MESSAGE = SAID | st.text(max_size=200) | st.lists(SAID, max_size=5).map(" ".join
 REPLY = st.sampled_from(["ASSISTANT|Nice. I live in Rome.", "ASSISTANT|Noted: I live in Paris."])
 
 
+@pytest.mark.slow
 @given(st.lists(SAID, max_size=6), st.lists(MESSAGE | REPLY, max_size=12))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_every_operation_rests_on_literal_words_of_the_cited_message(before, after):
     known = [fact.line for said in before for fact in facts(said)]
     shown = "\n".join(f"[{at}] {line}" for at, line in enumerate(known, start=1))

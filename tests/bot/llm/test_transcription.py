@@ -34,6 +34,7 @@ async def provider() -> AsyncIterator:
             yield start
 
 
+@pytest.mark.slow
 async def test_the_words_of_a_voice_message_come_back_as_they_were_said(provider):
     transcriber, server = await provider(["Grüße aus 東京, bis morgen."])
     assert await transcriber.transcribe(AUDIO, "voice.ogg") == "Grüße aus 東京, bis morgen."
@@ -42,6 +43,7 @@ async def test_the_words_of_a_voice_message_come_back_as_they_were_said(provider
     assert heard.key == f"Bearer {KEY}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "failure", [Failure(503), Failure(429, retry_after="0.01"), Disconnect()], ids=str
 )

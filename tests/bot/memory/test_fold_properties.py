@@ -8,7 +8,7 @@ from typing import Any
 
 import anyio
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.agent.context import default_context
@@ -47,9 +47,7 @@ from bot.tape.stores.memory import MemoryTapeStore
 from bot.testing.manual_clock import ManualClock
 
 MESSAGES, TOKENS = 8, 120
-SETTINGS = settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
-)
+SETTINGS = settings(max_examples=200)
 
 
 class Session:
@@ -391,6 +389,7 @@ async def assert_folds_agree(session: Session) -> None:
     assert state(session.fold) == state(whole)
 
 
+@pytest.mark.slow
 async def test_to_and_fro_between_problems_folds_agree_and_views_hold_one_problem():
     came_back = 0
     for seed in range(20):
@@ -574,8 +573,9 @@ METAS = st.dictionaries(
 ENTRIES = st.lists(st.tuples(st.sampled_from(sorted(KINDS)), PAYLOADS, METAS), max_size=20)
 
 
+@pytest.mark.slow
 @given(ENTRIES)
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100)
 def test_no_tape_can_make_the_view_fail_or_leave_a_call_without_its_result(parts):
     fold = SessionFold(WindowFold(MESSAGES, TOKENS))
     for number, (kind, payload, meta) in enumerate(parts, start=1):

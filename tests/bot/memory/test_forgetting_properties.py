@@ -10,7 +10,8 @@ from datetime import timedelta
 from typing import Any
 
 import anyio
-from hypothesis import HealthCheck, given, settings
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.agent.context import default_context
@@ -55,9 +56,7 @@ from bot.testing.manual_clock import ManualClock
 MARKERS = ("zqxalpha", "Qvöbéta", "ЖщгаммаЫ", "wvu77delta", "鰐鱶", "ﬁxkappaﬁ")
 SESSION, HOME = "fake:1", person_scope("fake", "7")
 SENDER = {"id": "7", "name": "Ada", "role": "owner"}
-SETTINGS = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
-)
+SETTINGS = settings(max_examples=60)
 Texts = dict[tuple[str, int], TapeEntry]
 
 
@@ -460,6 +459,7 @@ async def check(told: list[Any], choice: int, by_words: bool) -> None:
     assert (await life.forget(what)).places == 0
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(told=steps, choice=st.integers(0, 40), by_words=flags)
 def test_what_is_forgotten_is_nowhere_and_the_rest_is_as_it_was(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.memory.people import LINK, MOST_MISSES, VALID, People, link_entry
@@ -62,7 +62,6 @@ def _step(book: Book, op: str, one: str, other: str, back: int) -> None:
         book.write(op, one, claim=at, key=f"c{len(book.entries)}")
 
 
-@settings(deadline=None)
 @given(steps)
 def test_identities_are_parted_into_people_whatever_is_written(todo):
     book = Book()
@@ -83,7 +82,6 @@ def test_identities_are_parted_into_people_whatever_is_written(todo):
             assert move.source not in move.movers or move.claim is not None
 
 
-@settings(deadline=None)
 @given(steps, st.integers(0, 40))
 def test_a_fold_that_goes_on_is_the_fold_of_the_whole(todo, cut):
     book = Book()
@@ -97,7 +95,6 @@ def test_a_fold_that_goes_on_is_the_fold_of_the_whole(todo, cut):
     assert again == book.people
 
 
-@settings(deadline=None)
 @given(steps)
 def test_each_claim_is_of_a_code_that_was_offered_and_each_code_is_claimed_once(todo):
     book = Book()

@@ -217,7 +217,7 @@ PROPOSALS = st.builds(
 
 
 @given(st.lists(st.tuples(st.sampled_from(["person", "consolidation", "undo"]), PROPOSALS)))
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=150)
 async def test_whatever_is_proposed_the_fold_of_the_tape_says_what_is_believed(steps):
     """And of one attribute of one source one value is current at most."""
     scope = scope_on(MemoryTapeStore())

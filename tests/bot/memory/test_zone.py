@@ -108,9 +108,7 @@ class ZoneModel(RuleBasedStateMachine):
 
 
 TestZoneAgainstItsModel = ZoneModel.TestCase
-TestZoneAgainstItsModel.settings = settings(
-    max_examples=40, stateful_step_count=20, deadline=None, derandomize=True
-)
+TestZoneAgainstItsModel.settings = settings(max_examples=40, stateful_step_count=20)
 
 
 async def test_a_zone_without_its_seal_does_not_exist(tmp_path):
@@ -176,7 +174,6 @@ LINES = st.lists(
 
 
 @given(old=LINES, new=LINES)
-@settings(deadline=None, derandomize=True)
 def test_a_rewrite_that_keeps_all_facts_or_names_what_goes_is_never_refused(old, new):
     if new:
         kept = "\n".join(dict.fromkeys([*old.splitlines(), *new.splitlines()]))

@@ -21,6 +21,8 @@ from bot.memory.facts.proposals import Batch, Proposal
 from bot.settings import load_settings
 from bot.tape.entries import message
 
+pytestmark = pytest.mark.slow
+
 WORD = "zqxjvkwp"
 
 

@@ -86,7 +86,7 @@ class Chaos:
 
     async def settle(self, host: Host) -> None:
         """Let everything come to its end."""
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             while (await host.bus.statistics())["pending"]:
                 self.let_go()
                 await anyio.sleep(POLL)  # the journal has no event for this

@@ -166,7 +166,7 @@ async def test_a_message_that_keeps_crashing_is_given_up_with_an_apology(tmp_pat
     async with session_host(tmp_path, model) as host:
         bomb = await host.channel.send("bomb")
         for pause in (1.0, 2.0, 4.0):
-            with anyio.fail_after(5):
+            with anyio.fail_after(30):
                 await host.clock.until_sleeping()
             assert await host.channel.ask("hi", chat="2") == "fine"
             host.clock.advance(pause)
@@ -195,7 +195,7 @@ async def test_a_crash_is_survived_by_the_turn(tmp_path):
     model = ScriptedModel(lambda _: next(steps))
     async with session_host(tmp_path, model) as host:
         sent = await host.channel.send("I like tea")
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await host.clock.until_sleeping()
         host.clock.advance(1.0)
         assert await host.channel.answer_to(sent) == "saved"
@@ -255,7 +255,7 @@ async def test_a_full_disk_is_told_and_the_turn_goes_on_once_there_is_room(tmp_p
         assert "could not be written" in host.channel.answers[0].text
         assert await host.events("memory.long_term") == []
         steps = iter([again, says("Saved.")])
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await host.clock.until_sleeping()
         host.clock.advance(1.0)
         assert await host.channel.answer_to(sent) == "Saved."

@@ -340,6 +340,7 @@ async def test_a_new_session_begins_without_what_was_overheard_before(tmp_path):
     assert "SECRET" not in str(model.requests[-1].messages)
 
 
+@pytest.mark.slow
 async def test_opening_a_group_that_talks_without_the_bot_costs_little(tmp_path):
     bounds = Bounds(group_context=5)
     async with session_host(tmp_path, ScriptedModel([says("ok")]), bounds=bounds) as host:

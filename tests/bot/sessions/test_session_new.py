@@ -126,7 +126,7 @@ async def test_new_during_a_running_consolidation_covers_each_message_once(tmp_p
     async with session_host(tmp_path, model, bounds=SMALL) as host:
         for number in range(5):
             await host.channel.ask(f"number {number}.")
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await held.entered.wait()
         assert await host.channel.ask("/new") == "New session started."
         held.release.set()

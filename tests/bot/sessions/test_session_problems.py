@@ -230,7 +230,7 @@ async def settled_messages(host: Host, count: int) -> None:
         found = [e for e in await host.tape() if e.kind == "message"]
         return sum(e.payload["role"] == "user" for e in found) >= count
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         while not await enough():
             await anyio.sleep(0.002)  # files have no event
 

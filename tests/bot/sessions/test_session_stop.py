@@ -73,7 +73,7 @@ async def test_a_tool_call_cut_off_by_stop_is_shown_as_interrupted(tmp_path):
     tools = [Tool("hang", "Never ends.", NoArguments, hang)]
     async with session_host(tmp_path, model, tools=tools) as host:
         await host.channel.send("do it")
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await started.wait()
         assert await host.channel.ask("/stop") == "Stopped."
         assert await host.channel.ask("and now?") == "ok"
@@ -103,7 +103,7 @@ async def test_stop_that_comes_as_the_turn_ends_is_answered_all_the_same(tmp_pat
         await host.channel.send("go")
         await held.entered.wait()
         await host.channel.send("/wait")
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await entered.wait()
         stop = await host.channel.send("/stop")
         await anyio.wait_all_tasks_blocked()
@@ -111,7 +111,7 @@ async def test_stop_that_comes_as_the_turn_ends_is_answered_all_the_same(tmp_pat
         await host.until_event(TURN_END)
         await anyio.wait_all_tasks_blocked()
         gate.set()
-        assert await host.channel.answer_to(stop, within=2) in ("Stopped.", "Nothing is running.")
+        assert await host.channel.answer_to(stop, within=20) in ("Stopped.", "Nothing is running.")
         assert await host.channel.ask("hello") == "next"
 
 
@@ -128,7 +128,7 @@ async def test_a_stopped_new_is_over_and_leaves_the_session_as_it_was(tmp_path):
         assert await host.channel.answer_to(stop) == "Stopped."
         assert await host.events("session/new") == []
         assert await answered(host) == {said.id: 1, new.id: 1, stop.id: 1}
-        await host.until_pending(0, within=1)
+        await host.until_pending(0, within=20)
 
 
 async def test_a_stopped_new_does_not_happen_after_a_restart(tmp_path):

@@ -68,7 +68,7 @@ async def test_a_message_during_a_turn_is_on_the_tape_before_the_turn_goes_on(tm
         await host.channel.send("start")
         await held.entered.wait()
         late = await host.channel.send("by the way")
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             while "by the way" not in {e.payload.get("content") for e in await host.tape()}:
                 await anyio.lowlevel.checkpoint()
         assert await host.events(TURN_END) == []
@@ -339,7 +339,7 @@ async def test_the_answer_is_streamed_and_typing_is_shown(tmp_path):
 
 
 async def _on_tape(host: Host, content: str) -> None:
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         while content not in {entry.payload.get("content") for entry in await host.tape()}:
             await anyio.lowlevel.checkpoint()
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from problem_rig import Talk
 
@@ -130,9 +130,8 @@ def _entry(chance: random.Random) -> TapeEntry:
     return made.with_meta(**{name: chance.choice(_ODD) for name in odd})
 
 
-@settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
-)
+@pytest.mark.slow
+@settings(max_examples=150)
 @given(chance=st.randoms(use_true_random=False))
 async def test_no_change_on_a_tape_keeps_its_session_from_opening_or_from_being_used(chance):
     store = MemoryTapeStore()

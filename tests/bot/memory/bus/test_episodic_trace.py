@@ -180,6 +180,7 @@ async def test_a_limit_gives_the_newest_in_order(trace, tape):
     assert await trace.query(text="tea", limit=3) == found
 
 
+@pytest.mark.slow
 async def test_a_search_by_words_loses_nothing_beyond_the_bound_of_hits(trace, tape, clock):
     said = [message("user", f"zebra {number}") for number in range(MOST_HITS + 20)]
     written = await tape.append_many(said)

@@ -99,8 +99,9 @@ class _Played:
             await semantic.check_evidence()
 
 
+@pytest.mark.slow
 @given(operations)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_all_beliefs_link_to_evidence_none_is_lost_and_the_tape_tells_the_same(steps):
     with pytest.MonkeyPatch.context() as patch:
         # Whole states are written every few changes, so that reopening reads some.

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import anyio
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.errors import MemoryRefused
@@ -219,9 +219,7 @@ STEPS = st.lists(
 
 
 @given(steps=STEPS)
-@settings(
-    max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
-)
+@settings(max_examples=60)
 def test_after_any_changes_the_reopened_tape_says_the_same_and_every_version_stands(steps):
     anyio.run(_live_and_reopen, steps)
 

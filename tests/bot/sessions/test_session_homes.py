@@ -1,0 +1,226 @@
+"""Whose a private chat is, while its person joins another channel, or leaves it, in the middle of a message."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from datetime import UTC, datetime
+
+import anyio
+import pytest
+
+from bot.bus import Address, Inbound, Sender
+from bot.memory.fold import SCOPE, SessionFold
+from bot.memory.load import load_fold
+from bot.memory.longterm import LongTermMemory
+from bot.memory.people import Claim, Move, Party
+from bot.memory.scopes import Scopes
+from bot.memory.zone import MemoryZone
+from bot.sessions.homes import find_home
+from bot.sessions.records import message_entry
+from bot.tape.service import TapeService
+from bot.tape.stores.memory import MemoryTapeStore
+from bot.testing.manual_clock import ManualClock
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+HERE = Address("other", "9")
+ADA, ELSE = Party("fake:7", "Ada", "fake:7"), Party("other:9", "Ada", HERE.session)
+
+_watched: ContextVar[bool] = ContextVar("_watched", default=False)
+
+
+class Interrupted(MemoryTapeStore):
+    """A store at whose calls, of the one task that is watched, something else happens first.
+
+    Attributes:
+        calls: How many the watched task has made.
+        meanwhile: What happens before which of them.
+    """
+
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__(clock=clock)
+        self.calls = 0
+        self.meanwhile: dict[int, list[Callable[[], Awaitable[None]]]] = {}
+
+    async def version(self, tape):
+        await self._call()
+        return await super().version(tape)
+
+    async def read(self, tape, first=None, last=None):
+        await self._call()
+        return await super().read(tape, first, last)
+
+    async def read_back(self, tape, before=None):
+        await self._call()
+        async for entry in super().read_back(tape, before):
+            yield entry
+
+    async def append_many(self, tape, entries, *, expect=None):
+        await self._call()
+        return await super().append_many(tape, entries, expect=expect)
+
+    async def _call(self) -> None:
+        if _watched.get():
+            self.calls += 1
+            for one in self.meanwhile.get(self.calls, ()):
+                await one()
+
+
+class Chat:
+    """ELSE's private chat, and what ADA does in hers."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.store = Interrupted(self.clock)
+        self.scopes = Scopes(self.store, self.clock)
+        self.tape = TapeService(self.store, HERE.session)
+        self.fold: SessionFold
+        self.memory: LongTermMemory
+
+    async def open(self, *, spoken: bool = True) -> None:
+        await self.tape.ensure_bootstrap_anchor()
+        self.fold = await load_fold(self.tape, max_messages=100, max_tokens=10_000)
+        self.tape.observe(self.fold.apply)
+        zone = MemoryZone(self.tape, fold=self.fold.zone, clock=self.clock)
+        await zone.ensure()
+        self.memory = LongTermMemory(self.tape, self.fold, zone, self.scopes)
+        await self.memory.open()
+        if spoken:
+            said = self.said("m1")
+            await find_home(said, self.memory, self.fold)
+            await self.tape.append(message_entry(said, "UTC"))
+
+    def said(self, message_id: str) -> Inbound:
+        return Inbound(
+            HERE, message_id, Sender("9", "Ada"), "hi", datetime(2026, 2, 10, tzinfo=UTC)
+        )
+
+    async def asked(self) -> Claim:
+        await self.scopes.linking.offer(ADA, "code")
+        claim = await self.scopes.linking.claim(ELSE, "code", "claim")
+        assert isinstance(claim, Claim)
+        return claim
+
+    async def join(self) -> Move | None:
+        return await self.scopes.linking.confirm(ADA.identity, None, "confirm")
+
+    async def part(self) -> Move | None:
+        return await self.scopes.linking.leave(ADA.identity, "unlink")
+
+    async def homes(self) -> list[str]:
+        return [one.data["home"] for one in await self.tape.read_entries() if one.name == SCOPE]
+
+
+async def message_with(
+    chat: Chat, step: Callable[[], Awaitable[Move | None]], at: int, then: int
+) -> tuple[int, bool]:
+    """Let ELSE write, and ADA's step be decided before one call of the store, and followed before another.
+
+    Returns:
+        How many calls there were, and whether the step was decided when the message's home was settled.
+    """
+    decided, done = anyio.Event(), anyio.Event()
+    moves: list[Move | None] = []
+
+    async def decide() -> None:
+        _watched.set(False)
+        moves.append(await step())
+        decided.set()
+
+    async def follow() -> None:
+        # As ``Scopes.carry_out`` has sessions with a worker follow.
+        _watched.set(False)
+        await decided.wait()
+        [move] = moves
+        assert move is not None
+        await chat.memory.follow()
+        await chat.scopes.linking.carry_out(move)
+        await chat.memory.follow()
+        done.set()
+
+    async with anyio.create_task_group() as tasks:
+
+        def begin(what: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[None]]:
+            async def begun() -> None:
+                tasks.start_soon(what)
+                # Whatever it needs and has to wait for is in the hands of the message's task.
+                await anyio.wait_all_tasks_blocked()
+
+            return begun
+
+        chat.store.meanwhile.setdefault(at, []).append(begin(decide))
+        chat.store.meanwhile.setdefault(then, []).append(begin(follow))
+        token = _watched.set(True)
+        await find_home(chat.said("m2"), chat.memory, chat.fold)
+        _watched.reset(token)
+        calls, in_time = chat.store.calls, decided.is_set()
+        for number, late in ((at, decide), (then, follow)):
+            if number > calls:
+                tasks.start_soon(late)
+        with anyio.fail_after(30):
+            await done.wait()
+    return calls, in_time
+
+
+async def at_every_moment(
+    prepared: Callable[[], Awaitable[Chat]], step: str, wanted: str, *, before: bool = False
+) -> None:
+    """Take a step of ADA's at every two moments of a message, and look at the chat's home after it.
+
+    Args:
+        prepared: Makes the chat.
+        step: What she does.
+        wanted: The home.
+        before: Only where she did it before that was settled.
+    """
+    at, calls = 1, 1
+    while at <= calls + 1:
+        for then in range(at, calls + 2):
+            chat = await prepared()
+            made, in_time = await message_with(chat, getattr(chat, step), at, then)
+            calls = max(calls, made)
+            homes = await chat.homes()
+            assert HERE.session not in homes, (at, then)
+            if in_time or not before:
+                assert homes[-1] == chat.fold.home == wanted, (at, then)
+        at += 1
+    assert calls > 5
+
+
+async def test_whoever_is_joined_while_they_write_is_no_stranger_in_their_own_chat():
+    """A chat in which somebody else turns up is a group for good: that must not be by such a moment."""
+
+    async def prepared() -> Chat:
+        chat = Chat()
+        await chat.open()
+        await chat.asked()
+        return chat
+
+    await at_every_moment(prepared, "join", "person:fake:7")
+
+
+async def test_whoever_is_parted_while_they_write_is_no_stranger_in_their_own_chat():
+    async def prepared() -> Chat:
+        chat = Chat()
+        await chat.open()
+        await chat.asked()
+        move = await chat.join()
+        assert move is not None
+        await chat.memory.follow()
+        await chat.scopes.linking.carry_out(move)
+        await chat.memory.follow()
+        return chat
+
+    await at_every_moment(prepared, "part", "person:other:9")
+
+
+async def test_whoever_is_joined_while_they_write_for_the_first_time_is_known_at_once():
+    async def prepared() -> Chat:
+        chat = Chat()
+        await chat.open(spoken=False)
+        await chat.asked()
+        return chat
+
+    # Where it is over, nobody spoke here yet: the next message says whose chat it is.
+    await at_every_moment(prepared, "join", "person:fake:7", before=True)
