@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import anyio.to_thread
 
-from bot.bus import Access, ChannelPort, ChannelRefused, SharedSpool
+from bot.bus import WEB, Access, ChannelPort, ChannelRefused, SharedSpool, Site
 from channels.base import Channel, Platform
 
 if TYPE_CHECKING:
@@ -135,6 +135,25 @@ def discord(
         )
 
     return _Deferred("discord", "discord", build)
+
+
+def web(platform: Platform, site: Callable[[], Site], *, most_bytes: int | None = None) -> Channel:
+    """Return the web channel, on the program's own site.
+
+    Args:
+        platform: What the program gives it.
+        site: Makes what serves the pages.
+        most_bytes: The most that a file which is sent may have.
+    """
+
+    def build() -> Channel:
+        from channels.web import WebChannel
+
+        if most_bytes is None:
+            return WebChannel(platform, site())
+        return WebChannel(platform, site(), most_bytes=most_bytes)
+
+    return _Deferred(WEB, "web", build)
 
 
 class _Deferred:

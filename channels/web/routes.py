@@ -1,0 +1,214 @@
+"""The chat's routes: its socket, what is uploaded, and what is downloaded.
+
+Rule 1: everybody sees files of their own conversation alone.
+Rule 2: what people or the bot made is never run: it is saved, or shown as one of a few kinds of image.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import asdict
+from functools import partial
+from typing import Annotated
+from urllib.parse import quote
+
+import anyio
+from fastapi import APIRouter, Query, Request, WebSocket
+from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from bot.bus import Line, OutFile, Site
+from channels.outfiles import size_of
+from channels.web.lines import files_of
+from channels.web.notices import Notices
+from channels.web.room import Seen
+from channels.web.socket import Sockets, own_origin
+from channels.web.uploads import UploadRefused, Uploads
+
+_IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+"""Images that hold no programs."""
+
+_BOUND = {
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "sandbox; default-src 'none'",
+    "Cache-Control": "private, no-store",
+}
+AT_ONCE = 4
+"""Attachments of one visitor that are sent at once: each is held whole meanwhile."""
+
+PIECE = 64_000
+"""Bytes of an attachment that are sent together."""
+
+_NOBODY = "you are not logged in, or this page is of another site; open it anew"
+_NOT_THERE = "there is no such file in your chat, or it is not there any more"
+
+_Position = Annotated[int, Query(ge=0, le=999_999_999_999_999)]
+_Number = Annotated[int, Query(ge=0, le=99)]
+
+
+def chat_routes(site: Site, sockets: Sockets, uploads: Uploads, notices: Notices) -> APIRouter:
+    """Return the chat's routes.
+
+    Args:
+        site: Knows who is logged in, and what was said.
+        sockets: Serve pages' connections.
+        uploads: Keeps what is uploaded.
+        notices: May have files, too.
+    """
+    router = APIRouter(prefix="/chat")
+    downloads = _Downloads(site, notices)
+
+    @router.websocket("/socket")
+    async def socket(websocket: WebSocket, after: str = "0", mark: str = "") -> None:
+        fits = after.isascii() and after.isdecimal() and len(after) <= 15
+        await sockets.serve(websocket, Seen(int(after) if fits else 0, mark))
+
+    @router.post("/uploads")
+    async def upload(
+        request: Request,
+        name: Annotated[str, Query(max_length=1_000)] = "file",
+        mime: Annotated[str | None, Query(max_length=200)] = None,
+    ) -> Response:
+        visitor = await site.visitor(request) if own_origin(request) else None
+        if visitor is None:
+            return _refusal(401, "not_logged_in", _NOBODY)
+        if _length(request) > uploads.most_bytes:
+            most = uploads.most_bytes / 1_000_000
+            return _refusal(413, "too_large", f"the file is larger than {most:g} MB")
+        kind = mime or request.headers.get("content-type", "")
+        try:
+            made = await uploads.keep(visitor.id, name, kind, request.stream())
+        except UploadRefused as error:
+            return _refusal(error.status, "refused", str(error))
+        except OSError as error:
+            why = f"the file could not be kept ({error.strerror}); is the disk full?"
+            return _refusal(507, "not_kept", why)
+        return JSONResponse(asdict(made), 201)
+
+    @router.get("/files")
+    async def file(
+        request: Request,
+        number: _Number,
+        position: _Position = 0,
+        notice: Annotated[str | None, Query(max_length=200)] = None,
+    ) -> Response:
+        return await downloads.file(request, position, notice, number)
+
+    @router.get("/attachments")
+    async def attachment(request: Request, position: _Position, number: _Number) -> Response:
+        return await downloads.attachment(request, position, number)
+
+    return router
+
+
+class Slots:
+    """Lets so much of one visitor's go on at once, and the rest of theirs wait."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, anyio.Semaphore] = {}
+        self._users: Counter[str] = Counter()
+
+    @asynccontextmanager
+    async def one(self, visitor: str) -> AsyncIterator[None]:
+        """Have a slot for the block."""
+        slots = self._of.setdefault(visitor, anyio.Semaphore(AT_ONCE))
+        self._users[visitor] += 1
+        try:
+            async with slots:
+                yield
+        finally:
+            self._users[visitor] -= 1
+            if not self._users[visitor]:
+                del self._users[visitor], self._of[visitor]
+
+
+class _Sent(Response):
+    """A response that is made when it is sent, within a slot of its visitor's."""
+
+    def __init__(
+        self, slot: AbstractAsyncContextManager[None], made: Callable[[], Awaitable[Response]]
+    ) -> None:
+        super().__init__()
+        self._slot = slot
+        self._made = made
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it."""
+        async with self._slot:
+            await (await self._made())(scope, receive, send)
+
+
+class _Downloads:
+    """Gives people the files of their conversation."""
+
+    def __init__(self, site: Site, notices: Notices) -> None:
+        self._site = site
+        self._notices = notices
+        self._slots = Slots()
+
+    async def file(
+        self, request: Request, position: int, notice: str | None, number: int
+    ) -> Response:
+        visitor = await self._site.visitor(request)
+        if visitor is None:
+            return _refusal(401, "not_logged_in", _NOBODY)
+        session = visitor.address.session
+        files: tuple[OutFile, ...] = ()
+        if notice is not None:
+            kept = await self._notices.of(session)
+            files = next((files_of(one) for one in kept if one.id == notice), ())
+        elif (line := await self._line(session, position)) is not None:
+            files = line.files
+        found = files[number] if number < len(files) else None
+        if found is None or await size_of(found) is None:
+            return _refusal(404, "not_found", _NOT_THERE)
+        headers = {**_BOUND, "Content-Disposition": _saved_as(found.name)}
+        return FileResponse(found.path, headers=headers, media_type="application/octet-stream")
+
+    async def attachment(self, request: Request, position: int, number: int) -> Response:
+        visitor = await self._site.visitor(request)
+        if visitor is None:
+            return _refusal(401, "not_logged_in", _NOBODY)
+        session = visitor.address.session
+        made = partial(self._attachment, session, position, number)
+        return _Sent(self._slots.one(visitor.id), made)
+
+    async def _attachment(self, session: str, position: int, number: int) -> Response:
+        line = await self._line(session, position)
+        found = line.attachments[number] if line and number < len(line.attachments) else None
+        data = None
+        if found is not None and found.blob is not None:
+            data = await self._site.blob(found.blob)
+        if found is None or data is None:
+            return _refusal(404, "not_found", _NOT_THERE)
+        shown = found.mime in _IMAGES
+        headers = dict(_BOUND)
+        if not shown:
+            headers["Content-Disposition"] = _saved_as(found.name)
+        mime = found.mime if shown else "application/octet-stream"
+        headers["Content-Length"] = str(len(data))
+        return StreamingResponse(_pieces(data), headers=headers, media_type=mime)
+
+    async def _line(self, session: str, position: int) -> Line | None:
+        return await self._site.transcript.line(session, position) if position else None
+
+
+async def _pieces(data: bytes) -> AsyncIterator[bytes]:
+    """Yield content in pieces: what is sent whole counts as sent while nobody took any of it."""
+    for at in range(0, len(data), PIECE):
+        yield data[at : at + PIECE]
+
+
+def _length(request: Request) -> int:
+    given = request.headers.get("content-length", "")
+    return int(given) if given.isascii() and given.isdecimal() and len(given) < 16 else 0
+
+
+def _saved_as(name: str) -> str:
+    return f"attachment; filename*=UTF-8''{quote(name.replace(chr(0), ''), safe='')}"
+
+
+def _refusal(status: int, code: str, detail: str) -> JSONResponse:
+    return JSONResponse({"error": code, "detail": detail}, status)

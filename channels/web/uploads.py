@@ -1,0 +1,239 @@
+"""Files that a page brings before the message that they belong to.
+
+Rule 1: they lie in the channel's folder until they are ten minutes old, also after they were taken: a
+    message whose acceptance was lost is said again with them.
+Rule 2: whoever brought a file is the only one who can send it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import secrets
+import time
+from collections import Counter
+from collections.abc import AsyncIterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import Literal
+
+import anyio
+import anyio.to_thread
+from pydantic import TypeAdapter, ValidationError
+
+from bot.bus import File, FileUnavailable
+from channels.keeping import write_private
+from channels.text import clean
+from channels.web.frames import MOST_FILES
+
+logger = logging.getLogger(__name__)
+
+KEPT_SECONDS = 600
+"""How long an upload is kept."""
+
+AT_ONCE = 4
+"""Uploads of one visitor that may run at once."""
+
+_PORTION = 1_000_000
+_LONGEST_NAME = 200
+_MIME = re.compile(r"[a-z0-9][a-z0-9.+-]{0,60}/[a-z0-9][a-z0-9.+-]{0,100}")
+_ID = re.compile(r"[0-9a-f]{32}")
+
+Kind = Literal["image", "audio", "video", "document"]
+
+
+class UploadRefused(Exception):
+    """An upload that is not taken.
+
+    Attributes:
+        status: The response's.
+    """
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A file that waits for its message.
+
+    Attributes:
+        id: Names it to the page.
+        name: As the person's machine calls it.
+        kind: As in ``Attachment``.
+        mime: Its media type by the browser.
+        size: Bytes.
+    """
+
+    id: str
+    name: str
+    kind: Kind
+    mime: str
+    size: int
+
+
+_UPLOAD = TypeAdapter(Upload)
+
+
+class Uploads:
+    """Keeps uploads.
+
+    Args:
+        folder: Theirs; made, open to its owner only, with the first.
+        most_bytes: The most that one may have.
+    """
+
+    def __init__(self, folder: Path, most_bytes: int) -> None:
+        self._folder = folder
+        self.most_bytes = most_bytes
+        self._running: Counter[str] = Counter()
+        self._taken: set[str] = set()
+
+    async def keep(
+        self, visitor: str, name: str, mime: str, chunks: AsyncIterable[bytes]
+    ) -> Upload:
+        """Keep a file; what is not whole is not kept.
+
+        Raises:
+            UploadRefused: It is too large, or one too many.
+            OSError: The disk refused.
+        """
+        with self._running_one(visitor):
+            folder = self._of(visitor)
+            await anyio.to_thread.run_sync(self._check_room, folder)
+            upload = secrets.token_hex(16)
+            path = folder / upload
+            try:
+                size = await self._write(path, chunks)
+                kind, mime = _kind(mime)
+                made = Upload(upload, _name(name), kind, mime, size)
+                data = json.dumps(asdict(made)).encode()
+                await anyio.to_thread.run_sync(write_private, path.with_suffix(".json"), data)
+            except BaseException:
+                with anyio.CancelScope(shield=True):
+                    await anyio.to_thread.run_sync(_remove, path)
+                raise
+        return made
+
+    async def find(self, visitor: str, upload: str) -> Upload | None:
+        """Return a visitor's upload; None where there is none of this id any more."""
+        if not _ID.fullmatch(upload):
+            return None
+        return await anyio.to_thread.run_sync(_read, self._of(visitor) / upload)
+
+    def file(self, visitor: str, upload: Upload) -> File:
+        """Return an upload as what the media desk takes."""
+        path = self._of(visitor) / upload.id
+        fetch = partial(self._fetch, path)
+        return File(upload.kind, upload.name, upload.mime, upload.size, fetch)
+
+    def taken(self, upload: Upload) -> None:
+        """Learn that an upload's message is accepted: it counts no longer."""
+        self._taken.add(upload.id)
+
+    async def sweep(self) -> None:
+        """Remove what is too old."""
+        gone = await anyio.to_thread.run_sync(self._sweep, time.time() - KEPT_SECONDS)
+        self._taken.difference_update(gone)
+
+    async def _fetch(self, path: Path, most: int) -> bytes:
+        def read() -> bytes:
+            with path.open("rb") as file:
+                return file.read(most)
+
+        try:
+            return await anyio.to_thread.run_sync(read)
+        except OSError as exc:
+            raise FileUnavailable("it is not there any more; please attach it again") from exc
+
+    def _of(self, visitor: str) -> Path:
+        return self._folder / sha256(visitor.encode()).hexdigest()[:32]
+
+    @contextmanager
+    def _running_one(self, visitor: str) -> Iterator[None]:
+        if self._running[visitor] >= AT_ONCE:
+            raise UploadRefused(
+                429, f"{AT_ONCE} files are on their way already; wait for one of them"
+            )
+        self._running[visitor] += 1
+        try:
+            yield
+        finally:
+            self._running[visitor] -= 1
+            self._running += Counter()
+
+    def _check_room(self, folder: Path) -> None:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        waiting = [one for one in folder.iterdir() if _ID.fullmatch(one.name)]
+        if sum(one.name not in self._taken for one in waiting) >= MOST_FILES:
+            raise UploadRefused(
+                429, f"{MOST_FILES} files wait for their message already; send that first"
+            )
+
+    async def _write(self, path: Path, chunks: AsyncIterable[bytes]) -> int:
+        size, waiting = 0, bytearray()
+        async for chunk in chunks:
+            size += len(chunk)
+            if size > self.most_bytes:
+                most = self.most_bytes / 1_000_000
+                raise UploadRefused(413, f"the file is larger than {most:g} MB")
+            waiting += chunk
+            if len(waiting) >= _PORTION:
+                await anyio.to_thread.run_sync(_append, path, bytes(waiting))
+                waiting.clear()
+        if not size:
+            raise UploadRefused(422, "the file is empty")
+        await anyio.to_thread.run_sync(_append, path, bytes(waiting))
+        return size
+
+    def _sweep(self, oldest: float) -> list[str]:
+        gone: list[str] = []
+        if not self._folder.is_dir():
+            return gone
+        for folder in self._folder.iterdir():
+            for path in folder.iterdir():
+                try:
+                    if path.stat().st_mtime < oldest:
+                        path.unlink()
+                        gone.append(path.name)
+                except FileNotFoundError:
+                    continue
+        return gone
+
+
+def _append(path: Path, data: bytes) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+    with open(os.open(path, flags, 0o600), "ab") as file:  # noqa: PTH123 (a descriptor has no path)
+        file.write(data)
+
+
+def _remove(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    path.with_suffix(".json").unlink(missing_ok=True)
+
+
+def _read(path: Path) -> Upload | None:
+    try:
+        return _UPLOAD.validate_json(path.with_suffix(".json").read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+def _name(name: str) -> str:
+    """Return a file's own name, whatever a browser says of where it lies."""
+    last = clean(name).replace("\\", "/").rpartition("/")[2].strip()
+    return " ".join(last.split())[:_LONGEST_NAME] or "file"
+
+
+def _kind(mime: str) -> tuple[Kind, str]:
+    plain = mime.partition(";")[0].strip().lower()
+    if not _MIME.fullmatch(plain):
+        return "document", "application/octet-stream"
+    kinds: dict[str, Kind] = {"image": "image", "audio": "audio", "video": "video"}
+    return kinds.get(plain.partition("/")[0], "document"), plain
