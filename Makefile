@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow lint format bench lock clean
+.PHONY: help run test test-slow browser lint format bench lock clean
 
 help:            ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 14
@@ -34,8 +34,14 @@ run: $(VENV)/.run ## Talk to tapebot here, or run the bot when .env names a mode
 test: $(VENV)/.dev ## Run the test suite
 	@$(BIN)/python -m pytest -n 2 -m "not slow"
 
-test-slow: $(VENV)/.dev ## Run the long proofs: kills, floods, damage
+test-slow: $(VENV)/.dev browser ## Run the long proofs: kills, floods, damage, pages in a browser
 	@$(BIN)/python -m pytest -n 2 -m slow
+
+browser:         ## Install Chromium for the browser tests
+	@for one in "$$CHROMIUM" chromium chromium-browser google-chrome google-chrome-stable; do \
+	    command -v "$$one" >/dev/null && exit 0; \
+	  done; { [ "$$(id -u)" = 0 ] || sudo=sudo; $$sudo sh -c 'apt-get update -qq && apt-get install -y -qq chromium'; } || \
+	  { echo "install Chromium or Chrome, or let CHROMIUM be its path" >&2; exit 1; }
 
 lint: $(VENV)/.dev ## Check style, types and the layers
 	@$(BIN)/ruff check .
@@ -53,7 +59,7 @@ bench: $(VENV)/.dev ## Measure, and print the machine's own limits beside the fi
 lock: $(VENV)/.dev ## Resolve the dependencies anew
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --no-header --extra models --extra telegram --extra discord --extra tape-server --extra remote \
-	  --extra postgres --extra operate \
+	  --extra postgres --extra operate --extra web \
 	  pyproject.toml -o locks/run.txt
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --no-header --all-extras --group dev pyproject.toml -o locks/dev.txt

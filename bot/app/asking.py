@@ -25,7 +25,7 @@ _LARGEST_ANSWER = 900_000
 
 def control_handlers(app: App) -> Mapping[str, Handler]:
     """Return what answers, by what ``do`` says."""
-    return {"pair": app.door.handle, "search": partial(_search, app.store)}
+    return {"pair": app.door.handle, "search": partial(_search, app.store), **app.web.handlers()}
 
 
 async def _search(store: TapeStore, request: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -28,6 +28,7 @@ from bot.agent.workspace import Workspace
 from bot.app.shared import Shared, open_shared
 from bot.app.tapes import open_tape_store
 from bot.app.traces import Traces
+from bot.app.web import Web
 from bot.bus import Address, Answer, Bus
 from bot.bus.local import LocalBus
 from bot.bus.observed import ObservedBus
@@ -35,6 +36,7 @@ from bot.clock import Clock, SystemClock
 from bot.commands.builtin import builtin_commands
 from bot.commands.link import link_commands
 from bot.commands.pair import pair_command
+from bot.commands.registry import Command
 from bot.consolidation.policy import Policy
 from bot.embeddings.base import Embedder
 from bot.embeddings.registry import build_embedder
@@ -79,6 +81,7 @@ class App:
         media: Takes in what people send beside text.
         vectors: Find messages by meaning; None where no model for it is set.
         shared: What it shares with other processes; None where it is the only one.
+        web: What it keeps for its site.
     """
 
     settings: Settings
@@ -91,6 +94,7 @@ class App:
     media: MediaDesk
     vectors: VectorIndex | None
     shared: Shared | None
+    web: Web
 
 
 @asynccontextmanager
@@ -118,13 +122,16 @@ async def open_app(settings: Settings, *, clock: Clock | None = None) -> AsyncIt
         blobs = _blobs(home, shared)
         embedder = _embedder(settings)
         vectors = _vectors(settings, store, embedder, clock)
+        scopes = Scopes(store, clock, gate=_gate(settings))
+        web = Web(settings, store, door, scopes, clock, shared is not None)
         services = _services(
             settings,
             clock=clock,
             bus=bus,
             store=store,
             model=model,
-            door=door,
+            scopes=scopes,
+            commands=[pair_command(door), *link_commands(bus.send), *web.commands()],
             blobs=blobs,
             vectors=vectors,
         )
@@ -140,7 +147,7 @@ async def open_app(settings: Settings, *, clock: Clock | None = None) -> AsyncIt
         supervisor = Supervisor(services)
         try:
             yield App(
-                settings, bus, store, model, services, supervisor, door, media, vectors, shared
+                settings, bus, store, model, services, supervisor, door, media, vectors, shared, web
             )
         finally:
             with anyio.CancelScope(shield=True):
@@ -295,7 +302,8 @@ def _services(
     bus: Bus,
     store: TapeStore,
     model: Model,
-    door: Door,
+    scopes: Scopes,
+    commands: list[Command],
     blobs: Blobs,
     vectors: VectorIndex | None,
 ) -> SessionServices:
@@ -329,9 +337,9 @@ def _services(
         bus=bus,
         store=store,
         agent=replace(agent, tools=ToolRegistry(tools)),
-        scopes=Scopes(store, clock, gate=_gate(settings)),
+        scopes=scopes,
         traces=Traces(settings.home, bus, blobs).erase,
-        commands=builtin_commands([pair_command(door), *link_commands(bus.send)]),
+        commands=builtin_commands(commands),
         policy=Policy(
             window=messages,
             tokens=(settings.memory_tokens or window // 2) // builder.share,

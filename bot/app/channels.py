@@ -13,7 +13,8 @@ import anyio
 from pydantic import SecretStr
 
 from bot.app.build import App
-from bot.bus import SharedSpool
+from bot.app.web import build_site
+from bot.bus import WEB, SharedSpool
 from bot.errors import ChannelRefused, SettingsError
 from bot.files import private_directory
 from bot.settings.values import BotToken
@@ -35,7 +36,6 @@ CONSOLE_LEASE = "channel/console"
 
 _FAREWELL = 10.0
 """Seconds that answers on their way have when the program ends by itself."""
-
 
 _TELL_AFTER = 2.0
 """Seconds after which whoever runs the program is told that another process has a channel."""
@@ -78,6 +78,8 @@ def at_terminal() -> bool:
 def build_channels(app: App, announce: Announce, *, console: bool = True) -> list[Running]:
     """Return the channels of the settings; the console where there is no other, or a terminal.
 
+    Of the console and the site each is enough for a program that has no platform.
+
     Args:
         app: The program below them.
         announce: Tells whoever runs the program.
@@ -87,11 +89,15 @@ def build_channels(app: App, announce: Announce, *, console: bool = True) -> lis
         SettingsError: There would be none at all.
     """
     channels = [*_telegram(app, announce), *_discord(app, announce)]
-    if console and (not channels or at_terminal()):
+    terminal = console and at_terminal()
+    if app.web.wanted(beside=bool(channels) or terminal):
+        channels.append(Running(WEB, partial(_web, app, announce, terminal=terminal)))
+    if terminal or (console and not channels):
         channels.append(Running("console", lambda: _console(app)))
     if not channels:
         raise SettingsError(
-            "TAPEBOT_TELEGRAM_TOKEN: not set, nor is TAPEBOT_DISCORD_TOKEN; a gateway has a channel."
+            "TAPEBOT_TELEGRAM_TOKEN: not set, nor is TAPEBOT_DISCORD_TOKEN or TAPEBOT_WEB_LISTEN; "
+            "a gateway has a channel."
         )
     return channels
 
@@ -259,6 +265,15 @@ def _discord_shard(app: App, token: SecretStr, announce: Announce, shard: int) -
         shards=settings.discord_shards,
         marks=marks,
         reserve=reserve,
+    )
+
+
+def _web(app: App, announce: Announce, *, terminal: bool) -> Channel:
+    platform = replace(_platform(app, WEB, announce), access=app.web)
+    return registry.web(
+        platform,
+        partial(build_site, app, announce, terminal=terminal),
+        most_bytes=app.settings.max_file_mb * 1_000_000,
     )
 
 

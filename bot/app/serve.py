@@ -23,7 +23,7 @@ from bot.app.channels import (
 )
 from bot.app.erased import ErasedElsewhere
 from bot.app.operating import open_operations
-from bot.bus import Address, Answer
+from bot.bus import WEB, Address, Answer
 from bot.control import serve_control
 from bot.errors import BusError, ModelError, SettingsError, TapebotError
 from bot.ids import new_id
@@ -150,7 +150,7 @@ def _watch(
 
 
 def _tell_of_claims(app: App, channels: list[Running], announce: Announce) -> None:
-    platforms = {one.name.partition("-")[0] for one in channels} - {CONSOLE.channel}
+    platforms = {one.name.partition("-")[0] for one in channels} - {CONSOLE.channel, WEB}
     for name in sorted(platforms):
         if (code := app.door.claim_code_for(name)) is not None:
             announce(

@@ -16,7 +16,7 @@ from pathlib import Path
 import anyio.to_thread
 
 from bot.app.wording import Wording, file_holds
-from bot.bus import Bus
+from bot.bus import WEB, Bus
 from bot.errors import TapeWriteError
 from bot.files import sync_directory
 from bot.media.blobs import Blobs
@@ -75,6 +75,7 @@ class Traces:
             partial(forget_typed, home / "console" / "history", wording.is_in),
             partial(_remove, home / "exports", "*", partial(file_holds, wording=wording)),
             partial(_remove, home / "channels", _SET_ASIDE, lambda _: True),
+            partial(_remove, home / "channels" / WEB, "*", partial(file_holds, wording=wording)),
             partial(_mask_logs, home / "logs", wording.is_in),
         )
         for clean in places if wording.words else ():

@@ -54,10 +54,8 @@ def _run(chosen: argparse.Namespace) -> int:
         return eval_recall(chosen.file, chosen.json, chosen.embeddings)
     export_dotenv()
     settings = load_settings()
-    if chosen.command == "pair":
-        from bot.cli.pair import pair
-
-        return pair(settings, chosen.code)
+    if chosen.command in ("pair", "web"):
+        return _ask_the_bot(settings, chosen)
     if chosen.command == "tape":
         return _tape(settings, chosen)
     if chosen.command == "memory":
@@ -73,6 +71,16 @@ def _run(chosen: argparse.Namespace) -> int:
     if chosen.command in ("gateway", "worker"):
         return _run_program(settings, chosen.command)
     return _talk(settings)
+
+
+def _ask_the_bot(settings: Settings, chosen: argparse.Namespace) -> int:
+    if chosen.command == "pair":
+        from bot.cli.pair import pair
+
+        return pair(settings, chosen.code)
+    from bot.cli.web import web
+
+    return web(settings, chosen.web, getattr(chosen, "name", None))
 
 
 def _tape(settings: Settings, chosen: argparse.Namespace) -> int:

@@ -24,6 +24,7 @@ def make_parser() -> argparse.ArgumentParser:
     doctor.add_argument("--probe", action="store_true", help="also ask the model and the platforms")
     pair = commands.add_parser("pair", help="show who may use the bot, or let somebody in")
     pair.add_argument("code", nargs="?", help="the code that the bot gave them")
+    _web(commands.add_parser("web", help="open the site, and give out tokens for its API"))
     _tape(commands.add_parser("tape", help="look at tapes, search, check and export them"))
     _memory(commands.add_parser("memory", help="check what is remembered, or take it away"))
     _import(commands.add_parser("import", help="bring conversations and memory over"))
@@ -34,6 +35,16 @@ def make_parser() -> argparse.ArgumentParser:
     _tape_server(commands.add_parser("tape-server", help="serve tapes to bots on other machines"))
     _eval(commands.add_parser("eval", help="measure how well what was said is found again"))
     return parser
+
+
+def _web(parser: argparse.ArgumentParser) -> None:
+    web = parser.add_subparsers(dest="web", required=True, metavar="COMMAND")
+    web.add_parser("link", help="print an address that logs you in, once, within ten minutes")
+    token = web.add_parser("token", help="make a token for programs and print it, once")
+    token.add_argument("name", help="what you call it")
+    web.add_parser("tokens", help="list the tokens")
+    revoke = web.add_parser("revoke", help="take a token back")
+    revoke.add_argument("name")
 
 
 def _tape(parser: argparse.ArgumentParser) -> None:

@@ -27,8 +27,11 @@ from bot.settings.values import (
     embedding_name,
     gateway_address,
     host_and_port,
+    is_loopback,
     local_zone,
     person_name,
+    site_address,
+    site_listen,
     time_zone,
     web_address,
 )
@@ -167,6 +170,13 @@ class Settings(BaseSettings):
         None,
         description="Address of another gateway; unset: Discord's, whatever the API's address is.",
     )
+    web_listen: Annotated[str | None, AfterValidator(site_listen)] = Field(
+        "127.0.0.1:8020", description="Where the site listens on this machine; off: nowhere."
+    )
+    web_url: str | None = Field(
+        None,
+        description="Address of the site as people reach it, with https; unset: that of this machine.",
+    )
     owners: Annotated[tuple[Place, ...], NoDecode] = Field(
         (), description="People who own the bot, such as telegram:42, separated by commas."
     )
@@ -266,6 +276,21 @@ class Settings(BaseSettings):
             raise ValueError(" or ".join(known))
         return name
 
+    @field_validator("web_url")
+    @classmethod
+    def _reached_safely(cls, url: str | None, info: ValidationInfo) -> str | None:
+        if url is not None:
+            return site_address(url)
+        # Missing where it is wrong itself, which is told then.
+        listen: str | None = info.data.get("web_listen")
+        if listen is not None and not is_loopback(listen.rpartition(":")[0]):
+            raise ValueError(
+                f"an https:// address, since TAPEBOT_WEB_LISTEN={listen} lets other machines in: set it "
+                "to that of the proxy with a certificate that stands before the site, or listen on "
+                "127.0.0.1:8020 alone"
+            )
+        return None
+
     @field_validator("telegram_token")
     @classmethod
     def _named_apart(cls, tokens: tuple[BotToken, ...]) -> tuple[BotToken, ...]:
@@ -305,6 +330,13 @@ class Settings(BaseSettings):
     def workspace_id(self) -> str | None:
         """What names this workspace in tapes; None where unset, so that the home can be moved."""
         return None if self.workspace is None else str(self.workspace.resolve())
+
+    @property
+    def web_base(self) -> str | None:
+        """The site's address as people reach it, without a slash at its end; None where there is none."""
+        if self.web_listen is None:
+            return None
+        return self.web_url or f"http://{self.web_listen}"
 
     @property
     def console_name(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
@@ -76,6 +77,46 @@ def host_and_port(text: str) -> str:
     if not colon or not host or not port.isdecimal() or not 0 <= int(port) < 65_536:
         raise ValueError("HOST:PORT, such as 127.0.0.1:8081")
     return text.strip()
+
+
+def site_listen(text: str | None) -> str | None:
+    """Return ``HOST:PORT``; None for ``off``."""
+    text = "off" if text is None else text.strip()
+    if text.lower() == "off":
+        return None
+    try:
+        return host_and_port(text)
+    except ValueError as error:
+        raise ValueError("HOST:PORT, such as 127.0.0.1:8020, or off") from error
+
+
+def is_loopback(host: str | None) -> bool:
+    """Say whether a host is this machine, as nobody else can reach it."""
+    try:
+        return host == "localhost" or ip_address((host or "").strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def site_address(url: str) -> str:
+    """Return the address that people use for a site, without a slash at its end.
+
+    In a container a site listens on all addresses though only this machine reaches it: an address of this
+    machine may be plain http wherever the site listens, and requests to another one are refused.
+
+    Raises:
+        ValueError: It has another form, or its logins could be read on their way.
+    """
+    url = web_address(url).rstrip("/")
+    parts = urlsplit(url)
+    if parts.path or parts.query or parts.fragment or parts.username is not None:
+        raise ValueError("an address without a path, such as https://bot.example.org")
+    if parts.scheme != "https" and not is_loopback(parts.hostname):
+        raise ValueError(
+            "an https:// address: what goes over a network in the clear can be read there; "
+            "let a proxy with a certificate stand before the site"
+        )
+    return url
 
 
 _PLATFORMS = {name: name for name in ("telegram", "discord")}

@@ -11,10 +11,15 @@ from pathlib import Path
 from typing import Protocol
 
 import anyio
+from anyio.abc import TaskGroup
+from web_chat import EVE as EVE_ON_THE_WEB
+from web_chat import ChatSite, Page
 
 from bot.bus import Access, Attachment, File, Knock, Verdict
+from bot.tape.stores.file import FileTapeStore
 from bot.testing.discord_server import DiscordServer
 from bot.testing.telegram_server import TelegramServer
+from bot.web.transcript import TapeTranscript
 from channels.base import Channel, Groups, Platform
 from channels.console.channel import ConsoleChannel
 
@@ -86,7 +91,7 @@ class Scene(Protocol):
         ...
 
 
-async def until(condition: Callable[[], object], within: float = 15.0) -> None:
+async def until(condition: Callable[[], object], within: float = 60.0) -> None:
     """Wait until something holds that has no event of its own."""
     with anyio.fail_after(within):
         while not condition():
@@ -171,7 +176,7 @@ class TelegramScene:
         )
 
     async def ready(self) -> None:
-        await self._server.until(lambda books: books.polling, within=15)
+        await self._server.until(lambda books: books.polling, within=60)
 
     def say(self, text: str) -> None:
         self._server.say(self._server.private(ADA), ADA, text)
@@ -216,7 +221,7 @@ class DiscordScene:
         )
 
     async def ready(self) -> None:
-        await self._server.until_connected(within=15)
+        await self._server.until_connected(within=60)
 
     def say(self, text: str) -> None:
         self._server.say(self._chat, self._ada, text)
@@ -239,5 +244,55 @@ async def discord(folder: Path) -> AsyncIterator[Scene]:
             yield DiscordScene(server, folder)
 
 
-SCENES = {"console": console, "telegram": telegram, "discord": discord}
+class WebScene:
+    """A chat on the program's own site."""
+
+    session, sender, strangers, sees_refusals = "web:local", "local", True, True
+
+    def __init__(self, folder: Path, tasks: TaskGroup) -> None:
+        self._folder = folder
+        self._store = FileTapeStore(folder / "tapes", sync=False)
+        self._site = ChatSite(TapeTranscript(self._store, folder))
+        self._tasks = tasks
+        self._ada, self._eve = Page(self._site), Page(self._site, EVE_ON_THE_WEB.id)
+        for page in (self._ada, self._eve):
+            tasks.start_soon(page.run)
+
+    def channel(self) -> Channel:
+        from channels.web import WebChannel
+
+        return WebChannel(platform(self._folder, self.sender), self._site)
+
+    async def ready(self) -> None:
+        before = self._ada.connections, self._eve.connections
+        await until(lambda: self._site.url is not None)
+        await until(lambda: self._ada.connections > before[0])
+        await until(lambda: self._eve.connections > before[1])
+
+    def say(self, text: str) -> None:
+        self._tasks.start_soon(self._ada.say, text)
+
+    def intrude(self, text: str) -> None:
+        self._tasks.start_soon(self._eve.say, text)
+
+    def seen(self) -> str:
+        return "\n".join([*self._ada.texts, *self._ada.refused])
+
+    def files(self) -> dict[str, bytes]:
+        return {name: got.content for name, got in self._ada.files.values()}
+
+    async def close(self) -> None:
+        await self._store.close()
+
+
+@asynccontextmanager
+async def web(folder: Path) -> AsyncIterator[Scene]:
+    async with anyio.create_task_group() as tasks:
+        scene = WebScene(folder, tasks)
+        yield scene
+        tasks.cancel_scope.cancel()
+    await scene.close()
+
+
+SCENES = {"console": console, "telegram": telegram, "discord": discord, "web": web}
 """Every channel of the program; a new one is a new line."""

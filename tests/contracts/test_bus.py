@@ -27,6 +27,7 @@ from bot.bus import (
 )
 
 HERE = Address("fake", "1")
+DESK = Address("web", "desk.1")
 # Longer than any bus takes to hear of something.
 QUIET = 0.4
 SENT = datetime(2026, 2, 10, 10, 0, tzinfo=UTC)
@@ -295,6 +296,41 @@ async def test_an_answer_whose_last_report_still_waits_is_not_sent_again(bus):
     with anyio.move_on_after(QUIET) as nothing:
         await port.receive()
     assert nothing.cancelled_caught
+
+
+async def test_an_answer_shown_elsewhere_is_reported_to_its_own_session(bus):
+    port = bus.channel("web")
+    answer = Answer(DESK, "a1", "done", "m1", of=HERE.session)
+    await bus.send(answer)
+    shown = await port.receive()
+    assert shown == answer
+    assert shown.session == HERE.session
+    report = DeliveryReport(shown.session, shown.id, platform_ids=("5",))
+    await port.report(report)
+    inbox = await bus.claim()
+    assert inbox.session == HERE.session
+    # Its last report waits for its session: nothing is shown again by whoever has that next.
+    await bus.send(answer)
+    assert await inbox.receive() == report
+    inbox.release(failed=True)
+    inbox = await bus.claim()
+    await bus.send(answer)
+    with anyio.move_on_after(QUIET) as nothing:
+        await port.receive()
+    assert nothing.cancelled_caught
+    assert await inbox.receive() == report
+
+
+async def test_a_command_from_elsewhere_takes_its_turn_in_the_session_that_it_is_for(backend):
+    await publish(backend.bus, inbound("m1"))
+    asked = inbound("m2", "/memory", via=DESK)
+    await backend.bus.channel("web").publish(asked)
+    inbox = await backend.bus.claim()
+    assert inbox.session == HERE.session
+    first, second = await take(inbox, 2)
+    assert (first.inbound.via, second.inbound) == (None, asked)
+    again = await take(await (await backend.killed()).claim(), 2)
+    assert [one.inbound.via for one in again] == [None, DESK]
 
 
 async def test_a_word_on_the_way_leaves_the_answer_on_its_way(bus):

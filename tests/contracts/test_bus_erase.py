@@ -108,6 +108,7 @@ async def test_duplicates_are_known_after_a_compaction_and_a_kill(backend):
     assert (found["pending"], found.get("damaged_lines", 0)) == (1, 0)
 
 
+@pytest.mark.slow
 async def test_messages_accepted_and_done_with_meanwhile_are_kept_and_forgotten_as_ever(
     backend,
 ):
@@ -242,6 +243,7 @@ async def killed_at(folder: Path, bus_name: str, calls: int) -> bool:
         return killed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bus_name", BUSES)
 async def test_a_kill_at_a_call_around_a_compaction_loses_nothing(tmp_path, bus_name):
     """A few of the places; all of them are among the long proofs."""

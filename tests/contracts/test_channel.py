@@ -81,7 +81,8 @@ class Bus:
 def client_libraries() -> None:
     """Load them before any test's clock runs: that takes seconds."""
     import channels.discord
-    import channels.telegram  # noqa: F401
+    import channels.telegram
+    import channels.web  # noqa: F401
 
 
 @pytest.fixture(params=SCENES)
@@ -154,7 +155,7 @@ async def test_a_long_answer_arrives_whole(scene, bus):
     async with running(scene, bus):
         scene.say("tell me all")
         await bus.send(answer(scene, " ".join(words), to=await bus.hear()))
-        await until(lambda: bus.finals("t1"), within=40)
+        await until(lambda: bus.finals("t1"))
         await until(lambda: words[-1] in scene.seen())
     assert scene.seen().split() == words
 
@@ -241,6 +242,7 @@ async def test_a_full_session_is_told_and_the_next_message_is_taken(scene, bus):
             await until(lambda: "100 messages already wait here" in scene.seen())
 
 
+@pytest.mark.slow
 async def test_an_answer_of_before_a_restart_is_shown_after_it(scene, bus):
     await bus.send(answer(scene, "what you asked before"))
     async with running(scene, bus):

@@ -65,6 +65,7 @@ async def test_making_a_tape_that_is_there_changes_nothing(store):
     assert await store.get_title(TAPE) is None
 
 
+@pytest.mark.slow
 async def test_tasks_that_make_one_tape_at_once_make_it_once(store):
     async with anyio.create_task_group() as tasks:
         for _ in range(20):
@@ -425,7 +426,7 @@ async def test_reading_back_goes_through_all_segments_newest_first(backend):
 async def test_reading_back_begins_right_before_the_id(store, before):
     """An id far beyond the end costs no more than the end does."""
     await with_two_segments(store)
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         assert ids(await back(store, TAPE, before)) == list(range(min(before, 10) - 1, 0, -1))
 
 

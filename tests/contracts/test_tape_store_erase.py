@@ -83,6 +83,16 @@ async def test_what_is_equal_in_python_but_not_on_the_tape_is_replaced(store):
     assert held.data["n"] is True
 
 
+async def test_who_shows_a_tape_learns_that_something_was_erased_from_it(store):
+    await talk(store, "one", "two", "three")
+    await store.create_tape("another")
+    before = await store.erasures(TAPE)
+    (entry, *_) = [one for one in await store.read(TAPE) if one.kind == "message"]
+    await erase(store, entry.id)
+    assert await store.erasures(TAPE) > before
+    assert await store.erasures("another") == await store.erasures("nobody") == 0
+
+
 async def test_no_tombstones_erase_nothing(store):
     await talk(store, "a")
     assert await store.erase(TAPE, []) == 0

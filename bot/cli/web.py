@@ -1,0 +1,42 @@
+"""``tapebot web``: open the site, and give out tokens for its API, from the machine that the bot runs on."""
+
+from __future__ import annotations
+
+import sys
+
+import anyio
+
+from bot.cli.tape import printable
+from bot.control import call_control
+from bot.errors import TapebotError
+from bot.settings import Settings
+
+
+def web(settings: Settings, what: str, name: str | None = None) -> int:
+    """Ask the running bot, and print what it answers; return 1 where it refuses.
+
+    Args:
+        settings: Say where it runs.
+        what: ``link``, ``token``, ``tokens`` or ``revoke``.
+        name: The token's.
+
+    Raises:
+        TapebotError: No bot runs, it has no site, or it does not answer.
+    """
+    if settings.web_base is None:
+        raise TapebotError("there is no site: TAPEBOT_WEB_LISTEN is off")
+    if settings.database_url is not None:
+        raise TapebotError(
+            "processes that share a database are not asked from here: send /login to the bot in a private "
+            "chat, and make tokens on the site's page /account"
+        )
+    request = {"do": f"web {what}"} | ({} if name is None else {"name": name})
+    reply = anyio.run(call_control, settings.home, request)
+    if reply is None:
+        raise TapebotError(f"no bot runs in {settings.home}; start it first: tapebot run")
+    text = printable(str(reply.get("text", ""))) + "\n"
+    if reply.get("ok") is True:
+        sys.stdout.write(text)
+        return 0
+    sys.stderr.write(text)
+    return 1

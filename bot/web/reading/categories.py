@@ -1,0 +1,93 @@
+"""What an entry of a tape is to people, whose it is, and which turn it is of. Pure."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+from bot.agent.subtask import TASK_RUN
+from bot.memory.facts.fold import FACTS, PAUSED
+from bot.memory.fold import CONSOLIDATION_FAILED
+from bot.memory.snapshot import DAILY, HISTORY, LONG_TERM, REFERENCE, SHARED
+from bot.memory.spoken import LOOP_STEP, TURN_END, TURN_START
+from bot.memory.transcript import sender_name, speaker
+from bot.memory.turns import COMMAND, DELIVERY, REPLY, TURN_RESUME
+from bot.memory.versions import UNDONE
+from bot.tape.entries import MEMORY_CONSOLIDATED, MEMORY_OPEN, MEMORY_SEAL, TapeEntry
+
+Category = Literal[
+    "message",
+    "answer",
+    "tool",
+    "anchor",
+    "zone",
+    "consolidation",
+    "gate",
+    "command",
+    "delivery",
+    "turn",
+    "system",
+    "other",
+]
+"""What an entry is to people."""
+
+CATEGORIES: tuple[Category, ...] = get_args(Category)
+
+INDEXED: frozenset[Category] = frozenset({"message", "answer", "tool", "anchor"})
+"""Of these a store's search knows all that there is, but for commands' answers."""
+
+_EVENTS: dict[str, Category] = {
+    LONG_TERM: "zone",
+    DAILY: "zone",
+    SHARED: "zone",
+    REFERENCE: "zone",
+    UNDONE: "zone",
+    HISTORY: "consolidation",
+    CONSOLIDATION_FAILED: "consolidation",
+    FACTS: "gate",
+    PAUSED: "gate",
+    COMMAND: "command",
+    REPLY: "answer",
+    DELIVERY: "delivery",
+    TURN_START: "turn",
+    TURN_END: "turn",
+    TURN_RESUME: "turn",
+    LOOP_STEP: "turn",
+    TASK_RUN: "turn",
+}
+_ANCHORS: dict[str, Category] = {
+    MEMORY_OPEN: "zone",
+    MEMORY_SEAL: "zone",
+    MEMORY_CONSOLIDATED: "consolidation",
+}
+
+
+def category(entry: TapeEntry) -> Category:
+    """Return what an entry is to people."""
+    if entry.kind == "message":
+        return "answer" if entry.payload.get("role") == "assistant" else "message"
+    if entry.kind in ("tool_call", "tool_result"):
+        return "tool"
+    if entry.kind == "system":
+        return "system"
+    name = entry.name or ""
+    if entry.kind == "anchor":
+        return _ANCHORS.get(name, "anchor")
+    return _EVENTS.get(name, "other")
+
+
+def who(entry: TapeEntry) -> str:
+    """Return who an entry is of: a person's name, ``tapebot``, or nobody."""
+    kind = category(entry)
+    if kind in ("answer", "tool"):
+        return "tapebot"
+    if entry.kind == "message":
+        return speaker(entry)
+    return sender_name(entry) if "sender" in entry.meta else ""
+
+
+def turn_of(entry: TapeEntry) -> str:
+    """Return the id of the turn that an entry says it belongs to; empty where it says none."""
+    for turn in (entry.meta.get("turn"), entry.data.get("turn")):
+        if isinstance(turn, str) and turn:
+            return turn
+    return ""

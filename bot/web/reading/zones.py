@@ -1,0 +1,206 @@
+"""Versions of a conversation's memory zone: where they are, what they held, and what made them.
+
+Rule 1: versions are found by the anchors that open and seal them; of a tape no more is read than the zones shown.
+Rule 2: a zone counts as the fold of the tape counts it: sealed, and no older than what was there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.memory.fold import SCOPE
+from bot.memory.snapshot import HISTORY, MemorySnapshot, ZoneFold
+from bot.memory.spoken import TURN_END
+from bot.memory.turns import COMMAND
+from bot.memory.versions import UNDONE
+from bot.tape.entries import MEMORY_CONSOLIDATED, MEMORY_OPEN, MEMORY_SEAL, TapeEntry
+from bot.tape.store import Anchor, TapeStore
+
+_BEFORE, _BEHIND = 6, 3
+"""Entries around a zone that may say what made it: they are of the same append, or right before it."""
+
+_SPAN = 500
+"""Entries between an open and its seal; a zone is one append and has far fewer."""
+
+Cause = Literal[
+    "first", "consolidation", "undo", "clear", "command", "said", "tool", "moved", "update"
+]
+CAUSES: dict[Cause, str] = {
+    "first": "the first version",
+    "consolidation": "a consolidation",
+    "undo": "an undo",
+    "clear": "memory was cleared",
+    "command": "a command",
+    "said": "what somebody said",
+    "tool": "the assistant, by a tool",
+    "moved": "it belongs to another person's memory from here on",
+    "update": "brought up to date with what is believed",
+}
+
+
+class ZoneView(BaseModel):
+    """A version of a memory zone."""
+
+    model_config = ConfigDict(frozen=True)
+
+    version: int
+    opened: int = Field(description="Id of the anchor that opens it.")
+    sealed: int = Field(description="Id of the anchor that seals it.")
+    at: str = Field(description="When it was written, ISO 8601 in UTC.")
+    cause: Cause = Field(description="What made it.")
+    because: str = Field(description="The same in words, with the command where it is one.")
+    restores: int | None = Field(description="The version that it brought back, where it says so.")
+    cleared: bool = Field(description="A person asked for it to be emptied.")
+    facts: int = Field(description="Lines of long-term memory.")
+    notes: int = Field(description="Days that have notes.")
+    size: int = Field(description="Characters of all that it holds.")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a version is.
+
+    Attributes:
+        version: Its number.
+        opened: Id of the anchor that opens it.
+        sealed: Id of the anchor that seals it.
+        at: When that was, ISO 8601.
+    """
+
+    version: int
+    opened: int
+    sealed: int
+    at: str
+
+
+async def places(store: TapeStore, tape: str) -> list[Place]:
+    """Return where a tape's versions are, newest first.
+
+    Raises:
+        TapeNotFound: There is no such tape.
+    """
+    # Of a tape that is not there a store may have no anchors and say nothing.
+    await store.version(tape)
+    return placed(await store.list_anchors(tape))
+
+
+def placed(anchors: Iterable[Anchor]) -> list[Place]:
+    """Return where versions are, newest first, by a tape's anchors, oldest first. Pure."""
+    found: dict[int, Place] = {}
+    newest = 1
+    opened: Anchor | None = None
+    for one in anchors:
+        if one.name == MEMORY_OPEN:
+            opened = one
+        elif one.name == MEMORY_SEAL and opened is not None:
+            version = _version(one)
+            if version == _version(opened) and newest <= version and one.at - opened.at <= _SPAN:
+                newest = version
+                # Of equal versions the last counts.
+                found.pop(version, None)
+                found[version] = Place(version, opened.at, one.at, one.ts)
+            opened = None
+    return list(found.values())[::-1]
+
+
+def _version(one: Anchor) -> int:
+    version = one.state.get("version")
+    return version if type(version) is int else 0
+
+
+async def zone_in(store: TapeStore, tape: str, place: Place) -> MemorySnapshot:
+    """Return what a version held."""
+    return _folded(await store.read(tape, place.opened, place.sealed)).snapshot
+
+
+async def zone_view(store: TapeStore, tape: str, place: Place) -> ZoneView:
+    """Return a version as it is listed, with what made it."""
+    first, last = max(1, place.opened - _BEFORE), place.sealed + _BEHIND
+    around = await store.read(tape, first, last)
+    fold = _folded(one for one in around if place.opened <= one.id <= place.sealed)
+    before = [one for one in around if one.id < place.opened]
+    behind = [one for one in around if one.id > place.sealed]
+    cleared, zone = fold.cleared != 0, fold.snapshot
+    cause, because = _cause(place.version, before, behind, cleared=cleared)
+    parts = (zone.long_term, zone.shared, zone.reference, *(one.content for one in zone.dailies))
+    return ZoneView(
+        version=place.version,
+        opened=place.opened,
+        sealed=place.sealed,
+        at=place.at,
+        cause=cause,
+        because=because,
+        restores=_restored(before),
+        cleared=cleared,
+        facts=sum(bool(line.strip()) for line in zone.long_term.splitlines()),
+        notes=len(zone.dailies),
+        size=sum(map(len, parts)),
+    )
+
+
+def _folded(entries: Iterable[TapeEntry]) -> ZoneFold:
+    fold = ZoneFold()
+    for entry in entries:
+        fold.apply(entry)
+    return fold
+
+
+def _restored(before: list[TapeEntry]) -> int | None:
+    last = before[-1] if before else None
+    to = last.data.get("to") if last is not None and last.name == UNDONE else None
+    return to if type(to) is int else None
+
+
+def _cause(
+    version: int, before: list[TapeEntry], behind: list[TapeEntry], *, cleared: bool
+) -> tuple[Cause, str]:
+    """Return what made a zone, by the entries right before and behind it, which are of its append."""
+    last = before[-1] if before else None
+    name = last.name if last is not None else None
+    cause: Cause = "update"
+    if name == UNDONE:
+        cause = "undo"
+    elif cleared:
+        cause = "clear"
+    elif name == HISTORY or (behind and behind[0].name == MEMORY_CONSOLIDATED):
+        cause = "consolidation"
+    elif name == SCOPE:
+        cause = "moved"
+    elif behind and behind[0].kind == "tool_result":
+        return "tool", f"{CAUSES['tool']}: {behind[0].payload.get('name')}"
+    elif _ends_command(behind):
+        cause = "command"
+    elif version == 1:
+        cause = "first"
+    elif _was_heard(before):
+        cause = "said"
+    command = _command(before) if _ends_command(behind) else ""
+    return cause, f"{CAUSES[cause]}: {command}" if command else CAUSES[cause]
+
+
+def _was_heard(before: list[TapeEntry]) -> bool:
+    """Say whether a message was heard right before, in the turn that goes on."""
+    for entry in reversed(before):
+        if entry.name == TURN_END:
+            return False
+        if entry.kind == "message":
+            return entry.payload.get("role") == "user"
+    return False
+
+
+def _ends_command(behind: list[TapeEntry]) -> bool:
+    return any(one.name == TURN_END and one.data.get("status") == "command" for one in behind)
+
+
+def _command(before: list[TapeEntry]) -> str:
+    """Return the command that was heard last."""
+    found = [one for one in before if one.kind == "event" and one.name == COMMAND]
+    if not found:
+        return ""
+    name, arguments = found[-1].data.get("name"), found[-1].data.get("arguments")
+    told = f"/{name} {arguments if isinstance(arguments, str) else ''}".strip()
+    return told if len(told) <= 120 else f"{told[:120].rstrip()}…"

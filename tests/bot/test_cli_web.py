@@ -1,0 +1,94 @@
+"""``tapebot web``: links and tokens from the shell, through a running bot."""
+
+from __future__ import annotations
+
+import os
+import re
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from bot.access.door import open_door
+from bot.cli.main import main
+from bot.control import serve_control
+from bot.settings import PREFIX
+from bot.tape.stores.memory import MemoryTapeStore
+from bot.testing.manual_clock import ManualClock
+from bot.web.access.control import web_handlers
+from bot.web.access.logins import Logins
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    for name in list(os.environ):
+        if name.upper().startswith(PREFIX):
+            monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(f"{PREFIX}HOME", str(tmp_path / "home"))
+    (tmp_path / "home").mkdir()
+    return tmp_path / "home"
+
+
+@pytest.fixture
+async def logins(home):
+    """Logins of a bot that runs."""
+    clock = ManualClock()
+    async with open_door(home, clock=clock) as door, anyio.create_task_group() as tasks:
+        made = Logins(MemoryTapeStore(), door, clock, "http://127.0.0.1:8020")
+        await tasks.start(serve_control, home, web_handlers(made, "Ada"))
+        yield made
+        tasks.cancel_scope.cancel()
+
+
+async def shell(*arguments: str) -> int:
+    with anyio.fail_after(30):
+        return await anyio.to_thread.run_sync(lambda: main(["web", *arguments]))
+
+
+async def test_a_link_from_the_shell_logs_in_who_runs_the_bot_once(logins, capsys):
+    assert await shell("link") == 0
+    link = capsys.readouterr().out.strip()
+    assert re.fullmatch(r"http://127\.0\.0\.1:8020/enter#[\w-]{43}", link)
+    opened = await logins.enter_by_link(link.partition("#")[2])
+    assert (opened.visitor.id, opened.visitor.name, opened.visitor.role) == (
+        "local",
+        "Ada",
+        "owner",
+    )
+    assert await logins.ledger.offered(link.partition("#")[2]) is None
+
+
+async def test_tokens_are_made_listed_and_taken_back(logins, capsys):
+    assert await shell("tokens") == 0
+    assert "no tokens" in capsys.readouterr().out
+    assert await shell("token", "backup") == 0
+    token = capsys.readouterr().out.strip()
+    found = await logins.ledger.token(token)
+    assert found is not None
+    assert found.visitor == "local"
+    assert await shell("tokens") == 0
+    listed = capsys.readouterr().out
+    assert "backup  since 2026-02-10" in listed
+    assert token not in listed
+    assert await shell("revoke", "backup") == 0
+    assert await logins.ledger.token(token) is None
+    assert await shell("revoke", "backup") == 1
+    assert "there is no token backup" in capsys.readouterr().err
+
+
+async def test_a_name_that_is_taken_or_none_is_refused_with_a_reason(logins, capsys):
+    assert await shell("token", "backup") == 0
+    assert await shell("token", "backup") == 1
+    assert "already" in capsys.readouterr().err
+    assert await shell("token", "\x1b[31m") == 1
+    assert "letters and digits" in capsys.readouterr().err
+    assert len(await logins.ledger.tokens()) == 1
+
+
+async def test_without_a_bot_or_a_site_it_says_so(home, capsys, monkeypatch):
+    assert await shell("link") == 1
+    assert "no bot runs in" in capsys.readouterr().err
+    monkeypatch.setenv(f"{PREFIX}WEB_LISTEN", "off")
+    assert await shell("link") == 1
+    assert "TAPEBOT_WEB_LISTEN is off" in capsys.readouterr().err

@@ -1,0 +1,167 @@
+"""The site with its own logins and a door, for tests of who is let in."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx
+from fastapi import APIRouter, FastAPI, Request, WebSocket
+from web_rig import open_web
+
+from bot.access.door import Door, open_door
+from bot.testing.host import Host
+from bot.testing.manual_clock import ManualClock
+from bot.web.access.logins import Logins, Opened
+from bot.web.app import build_app
+from bot.web.context import Web
+from bot.web.guard import Member, Owner
+from bot.web.refusals import Refusal
+
+URL = "http://127.0.0.1:8020"
+HTTPS = "https://bot.example.org"
+HTML = {"Accept": "text/html"}
+
+
+@dataclass(slots=True)
+class Site:
+    """A site that somebody may log in to.
+
+    Attributes:
+        app: Its application, with ``/probe`` for anybody, ``/probe/owner`` for owners, and the socket
+            ``/probe/socket``.
+        logins: Who is logged in.
+        door: Says who may.
+        clock: Stands still.
+        host: The program below.
+        url: The address that people use.
+    """
+
+    app: FastAPI
+    logins: Logins
+    door: Door
+    clock: ManualClock
+    host: Host
+    web: Web
+    url: str
+    stack: AsyncExitStack
+
+    async def browser(self, opened: Opened | None = None, url: str = "") -> httpx.AsyncClient:
+        """Return a browser, logged in or not."""
+        transport = httpx.ASGITransport(self.app)
+        client = httpx.AsyncClient(transport=transport, base_url=url or self.url)
+        if opened is not None:
+            client.headers["Cookie"] = f"{self.logins.cookie}={opened.secret}"
+        return await self.stack.enter_async_context(client)
+
+    async def owner(self) -> httpx.AsyncClient:
+        """Return a browser of whoever runs the program, which sends the CSRF token as our pages do."""
+        opened = await self.logins.open("local", "Ada")
+        client = await self.browser(opened)
+        client.headers["X-CSRF-Token"] = opened.csrf
+        return client
+
+    async def slowly(self, call: Any) -> Any:
+        """Return what a call answers that waits a second by the clock.
+
+        Raises:
+            Refusal: It does.
+        """
+        found: list[Any] = []
+        refused: list[Refusal] = []
+
+        async def run() -> None:
+            try:
+                found.append(await call)
+            except Refusal as refusal:
+                refused.append(refusal)
+
+        with anyio.fail_after(30):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(run)
+                before = len(self.clock.sleeping)
+                await self.clock.until_sleeping(before + 1)
+                self.clock.advance(1)
+        if refused:
+            raise refused[0]
+        return found[0]
+
+    async def socket(self, path: str = "/probe/socket", **headers: str) -> str:
+        """Return what a socket is told first: ``websocket.accept`` or ``websocket.close``."""
+        host = self.url.partition("//")[2]
+        given = {"host": host, **{key.replace("_", "-"): value for key, value in headers.items()}}
+        scope = {
+            "type": "websocket",
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": b"",
+            "root_path": "",
+            "scheme": "ws",
+            "subprotocols": [],
+            "server": ("127.0.0.1", 8020),
+            "client": ("127.0.0.1", 1),
+            "headers": [(key.encode(), value.encode()) for key, value in given.items()],
+        }
+        told: list[str] = []
+
+        async def receive() -> dict[str, Any]:
+            await anyio.lowlevel.checkpoint()
+            return {"type": "websocket.connect"}
+
+        async def send(message: Any) -> None:
+            told.append(message["type"])
+
+        with anyio.fail_after(30):
+            await self.app(scope, receive, send)
+        return told[0]
+
+
+def probes(logins: Logins) -> APIRouter:
+    """Return routes that say who calls."""
+    router = APIRouter()
+
+    @router.api_route("/probe", methods=["GET", "POST", "DELETE"])
+    async def probe(visitor: Member) -> dict[str, str]:
+        return {"id": visitor.id, "role": visitor.role}
+
+    @router.post("/chat/uploads")
+    async def upload(request: Request) -> int:
+        return 0 if await logins.callers.visitor(request) is None else len(await request.body())
+
+    @router.get("/probe/owner")
+    async def owners(visitor: Owner) -> dict[str, str]:
+        return {"id": visitor.id}
+
+    @router.websocket("/probe/socket")
+    async def talk(socket: WebSocket) -> None:
+        if await logins.callers.visitor(socket) is not None:
+            await socket.accept()
+        await socket.close()
+
+    return router
+
+
+@asynccontextmanager
+async def open_site(
+    folder: Path,
+    *,
+    url: str = URL,
+    owners: Sequence[str] = ("telegram:42",),
+    allow: Sequence[str] = (),
+) -> AsyncIterator[Site]:
+    """Build a site over a program in this folder."""
+    async with AsyncExitStack() as stack:
+        rig = await stack.enter_async_context(open_web(folder=folder / "bot"))
+        clock = rig.host.clock
+        assert isinstance(clock, ManualClock)
+        door = await stack.enter_async_context(
+            open_door(folder / "door", owners=owners, allow=allow, clock=clock)
+        )
+        logins = Logins(rig.store, door, clock, url, rig.web.scopes)
+        web = replace(rig.web, logins=logins, url=url)
+        app = build_app(web, probes(logins))
+        yield Site(app, logins, door, clock, rig.host, web, url, stack)

@@ -1,0 +1,157 @@
+"""The book of logins is bounded, and what is foreign or damaged on its tape changes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.bus import Address
+from bot.errors import InvalidInbound
+from bot.tape.entries import TapeEntry, event, message
+from bot.testing.manual_clock import START
+from bot.web.access.book import (
+    ALL_LOGINS,
+    ALL_OFFERS,
+    ENDED,
+    LASTS,
+    MOST_LOGINS,
+    MOST_OFFERS,
+    MOST_TOKENS,
+    OFFERED,
+    OPENED,
+    TOKEN_MADE,
+    USED,
+    LoginBook,
+    login_entry,
+)
+from bot.web.access.identities import address_of, visitor_of
+
+
+class Writer:
+    """Writes entries into a book, with the ids that a tape gives."""
+
+    def __init__(self) -> None:
+        self.book = LoginBook()
+        self.now = START
+
+    def write(self, name: str, /, **data: Any) -> None:
+        entry = login_entry(name, self.now, **data)
+        self.book.apply(replace(entry, id=self.book.version + 1))
+
+
+def test_of_too_many_logins_of_one_visitor_the_least_lately_used_go():
+    writer = Writer()
+    for number in range(MOST_LOGINS):
+        writer.write(OPENED, digest=f"d{number}", **{"as": "a", "name": "A"})
+    writer.write(USED, digest="d0")
+    writer.write(OPENED, digest="new", **{"as": "a", "name": "A"})
+    kept = {one.digest for one in writer.book.logins_of("a", START)}
+    assert len(kept) == MOST_LOGINS
+    assert {"d0", "new"} <= kept
+    assert "d1" not in kept
+    assert writer.book.logins_of("a", START)[0].digest == "new"
+
+
+def test_however_much_is_written_what_is_kept_is_bounded():
+    writer = Writer()
+    for number in range(ALL_LOGINS + 500):
+        who = f"v{number // 3}"
+        writer.write(OFFERED, digest=f"o{number}", **{"as": who, "name": "A", "chat": ""})
+        writer.write(OPENED, digest=f"d{number}", **{"as": who, "name": "A"})
+        writer.write(TOKEN_MADE, digest=f"t{number}", **{"as": who, "name": f"t{number}"})
+    book = writer.book
+    assert len(book.logins) == ALL_LOGINS
+    assert len(book.offers) == ALL_OFFERS
+    assert len(book.tokens) == MOST_TOKENS
+    assert book.login(f"d{ALL_LOGINS + 499}", START) is not None
+    assert book.login("d0", START) is None
+    for number in range(ALL_LOGINS + 500):
+        writer.write(ENDED, digest=f"d{number}")
+    assert not book.logins
+    assert not book._of
+
+
+def test_a_visitor_has_a_few_offers_at_once_and_the_newest_count():
+    writer = Writer()
+    for number in range(MOST_OFFERS + 3):
+        writer.write(OFFERED, digest=f"o{number}", **{"as": "a", "name": "A", "chat": ""})
+    assert list(writer.book.offers) == [f"o{number}" for number in range(3, MOST_OFFERS + 3)]
+
+
+def test_what_opens_by_an_offer_that_is_gone_opens_nothing():
+    writer = Writer()
+    writer.write(OFFERED, digest="o", **{"as": "a", "name": "A", "chat": ""})
+    writer.write(OPENED, digest="one", **{"as": "a", "name": "A", "offer": "o"})
+    writer.write(OPENED, digest="two", **{"as": "a", "name": "A", "offer": "o"})
+    assert list(writer.book.logins) == ["one"]
+
+
+def test_logins_that_ended_by_themselves_leave_with_the_next():
+    writer = Writer()
+    for number in range(10):
+        writer.write(OPENED, digest=f"d{number}", **{"as": "a", "name": "A"})
+    writer.now = START + LASTS + timedelta(days=1)
+    writer.write(OPENED, digest="new", **{"as": "a", "name": "A"})
+    assert list(writer.book.logins) == ["new"]
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
+    max_leaves=6,
+)
+_NAMES = st.sampled_from([OFFERED, OPENED, USED, ENDED, TOKEN_MADE, "token.ended", "other"])
+_KEYS = st.sampled_from(["digest", "as", "name", "at", "offer", "chat"])
+_TEXTS = st.sampled_from(["a", "b", "c"])
+_DATA = st.dictionaries(_KEYS, _JSON | _TEXTS) | st.fixed_dictionaries(
+    {"digest": _TEXTS, "as": _TEXTS, "name": _TEXTS, "at": st.just("2026-02-10T10:00:00+00:00")},
+    optional={"offer": _TEXTS},
+)
+
+
+@given(st.lists(st.tuples(_NAMES, _DATA), max_size=30))
+def test_no_entry_however_damaged_breaks_the_book(entries):
+    book = LoginBook()
+    for number, (name, data) in enumerate(entries, 1):
+        book.apply(replace(event(name, data), id=number))
+    book.apply(TapeEntry(len(entries) + 1, "message", message("user", "hello").payload))
+    assert book.version == len(entries) + 1
+    assert sum(map(len, book._of.values())) == len(book.logins)
+
+
+@pytest.mark.slow
+@given(
+    st.from_regex(r"[a-z][a-z0-9_-]{0,8}", fullmatch=True),
+    st.text(st.characters(exclude_characters=":", exclude_categories=["Z", "C"]), max_size=12),
+)
+def test_two_identities_are_never_one_visitor(channel, sender):
+    visitor = visitor_of(channel, sender)
+    try:
+        whole = Address(channel, sender)
+    except InvalidInbound:
+        assert visitor is None or channel == "web"
+        return
+    if channel == "web":
+        assert visitor in (None, sender)
+    elif channel != "console":
+        assert visitor is not None
+        # Being told back is being told apart.
+        assert address_of(visitor) == whole
+
+
+def test_only_the_person_of_the_console_is_the_one_of_this_machine():
+    assert visitor_of("console", "local") == visitor_of("web", "local") == "local"
+    assert address_of("local") == Address("console", "local")
+    assert visitor_of("telegram", "local") == "telegram.local"
+    assert visitor_of("console", "42") is None
+    assert address_of("console.local") is None
+    assert address_of("web.telegram.42") is None
+    assert address_of("telegram") is None
+    assert visitor_of("web", "nobody") is None
+    assert visitor_of("telegram-work", "4.2") == "telegram-work.4.2"
+    assert address_of("telegram-work.4.2") == Address("telegram-work", "4.2")

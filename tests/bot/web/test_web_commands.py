@@ -1,0 +1,119 @@
+"""Commands given through the API: who may, where, and what comes back."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+from web_rig import Rig, open_web
+
+from bot.bus import Address, Answer, Visitor
+from bot.commands.registry import Command, CommandRegistry
+from bot.tape.entries import message
+from bot.web.api.commands import is_private
+
+PATH = "/api/v1/commands"
+
+
+@pytest.fixture
+async def rig() -> AsyncIterator[Rig]:
+    async with open_web() as rig:
+        secret = Command("secret", "For owners", (), None, owner_only=True)
+        known = CommandRegistry([*rig.web.commands.listed(), secret])
+        rig.app.state.web = replace(rig.web, commands=known)
+        yield rig
+
+
+async def give(rig: Rig, session: str, text: str, **more: str):
+    return await rig.client.post(PATH, json={"session": session, "text": text, **more})
+
+
+async def test_a_command_is_answered_with_its_text_its_buttons_and_their_effect(rig):
+    await rig.talk("fake:1", "/memory add I like tea")
+    asked = (await give(rig, "fake:1", "/memory forget tea")).json()
+    assert asked["buttons"][-1] == {"label": "Keep it", "command": "/memory"}
+    assert asked["html"].startswith("<p>")
+    kept = await give(rig, "fake:1", asked["buttons"][-1]["command"], pressed=asked["id"])
+    assert "I like tea" in kept.json()["text"]
+
+
+async def test_files_of_an_answer_can_be_fetched_by_owners_alone(rig):
+    await rig.talk("fake:1", "/memory add I like tea")
+    (file,) = (await give(rig, "fake:1", "/memory export")).json()["files"]
+    answer = await rig.client.get(file["url"])
+    assert answer.status_code == 200
+    assert answer.content.startswith(b"PK")
+    assert answer.headers["content-disposition"].startswith("attachment")
+    assert (await rig.member.get(file["url"])).status_code == 403
+    assert (await rig.stranger.get(file["url"])).status_code == 401
+    missing = file["url"].replace("number=0", "number=1")
+    assert (await rig.client.get(missing)).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("session", "text", "status"),
+    [
+        ("fake:1", "remember tea", 422),
+        ("fake:1", "/", 422),
+        ("no key", "/memory", 422),
+        ("person:fake:7", "/memory", 422),
+        ("workspace:shared", "/memory", 422),
+        ("workspace:web", "/memory", 422),
+        ("fake:never", "/memory", 404),
+        ("fake:1", "/memory " + "x" * 40_000, 422),
+    ],
+    ids=["words", "slash", "key", "person", "shared", "program", "unknown", "long"],
+)
+async def test_what_is_no_command_in_a_conversation_is_refused(rig, session, text, status):
+    await rig.talk("fake:1", "/memory add I like tea")
+    answer = await give(rig, session, text)
+    assert (answer.status_code, set(answer.json())) == (status, {"error", "detail"})
+    assert "fake:never" not in await rig.store.list_tapes()
+
+
+async def test_members_command_their_own_conversation_on_the_web_and_no_other(rig):
+    await rig.talk("fake:1", "hello")
+    refused = await rig.member.post(PATH, json={"session": "fake:1", "text": "/memory"})
+    assert (refused.status_code, refused.json()["error"]) == (403, "owners_only")
+    own = await rig.member.post(PATH, json={"session": "web:telegram.8", "text": "/status"})
+    assert own.status_code == 200
+    assert (
+        await rig.stranger.post(PATH, json={"session": "fake:1", "text": "/a"})
+    ).status_code == 401
+
+
+async def test_the_list_holds_what_whoever_asks_may_give(rig):
+    owners = {one["name"] for one in (await rig.get("/commands"))["commands"]}
+    answer = (await rig.member.get(PATH)).json()["commands"]
+    assert {one["name"] for one in answer} < owners
+    assert not any(one["owner_only"] for one in answer)
+    memory = next(one for one in answer if one["name"] == "memory")
+    assert {"form", "summary"} == set(memory["forms"][0])
+
+
+async def test_what_takes_too_long_is_told_as_such(rig):
+    class Slow:
+        async def ask(
+            self, session: Address, visitor: Visitor, text: str, **given: object
+        ) -> Answer:
+            raise TimeoutError
+
+    await rig.talk("fake:1", "hello")
+    rig.app.state.web = replace(rig.web, desk=Slow())
+    answer = await give(rig, "fake:1", "/memory")
+    assert (answer.status_code, answer.json()["error"]) == (504, "timeout")
+
+
+async def test_a_conversation_is_private_as_its_newest_messages_say(rig):
+    store, place = rig.store, Address("fake", "g")
+    assert not await is_private(store, place)
+    assert await is_private(store, Address("web", "anybody"))
+    await store.create_tape("fake:g")
+    await store.append(place.session, message("user", "a", private=True))
+    assert await is_private(store, place)
+    await store.append(place.session, message("user", "b", private=False))
+    assert not await is_private(store, place)
+    # What an owner commanded from elsewhere says nothing new of it.
+    await store.append(place.session, message("user", "c", private=True, via="web:desk.1"))
+    assert not await is_private(store, place)

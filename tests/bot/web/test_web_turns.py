@@ -1,0 +1,389 @@
+"""What the model saw is shown to the letter, also after all that may come between."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import json
+from typing import Any
+
+import anyio
+import pytest
+from web_rig import open_web
+
+from bot.agent.past import OPEN, past_turns
+from bot.agent.seen import seen
+from bot.agent.views.registry import context_builder
+from bot.bus import Attachment
+from bot.errors import ContextOverflow
+from bot.llm.base import CapabilityProfile, ModelRequest
+from bot.llm.litellm import LiteLLMModel
+from bot.memory.forgetting.tombstones import tombstone
+from bot.tape.entries import event
+from bot.tape.entries import message as said
+from bot.tape.service import TapeService
+from bot.tape.stores.memory import MemoryTapeStore
+from bot.testing.host import Bounds, Host, session_host
+from bot.testing.openai_server import Call as ProviderCall
+from bot.testing.openai_server import Reply, ScriptedOpenAI
+from bot.testing.scripted_model import Held, ScriptedModel, calls, consolidates, says
+from bot.web.reading import turns as pages
+
+NAMES = ["default", "exact", "with-recall", "summary-first"]
+
+
+class Recorder:
+    """Asks a scripted model, and keeps each request as it was when it was made."""
+
+    def __init__(self, *scripts: Any, **more: Any) -> None:
+        self.model = ScriptedModel(*scripts, **more)
+        self.given: list[list[dict[str, Any]]] = []
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+    @property
+    def profile(self) -> CapabilityProfile:
+        return self.model.profile
+
+    async def complete(self, request: ModelRequest, on_text: Any = None) -> Any:
+        if request.purpose == "turn":
+            self.given.append(copy.deepcopy(list(request.messages)))
+        return await self.model.complete(request, on_text)
+
+    async def aclose(self) -> None:
+        """Nothing is held."""
+
+
+async def shown_again(host: Host, session: str = "fake:1") -> list[list[dict[str, Any]]]:
+    """Return the messages of all answered calls of a tape, made again, oldest first."""
+    tape = TapeService(host.store, session)
+    turns = [one async for one in past_turns(tape, scanned=100_000)]
+    return [
+        (await seen(tape, turn, call, host.services.agent.timezone)).messages()
+        for turn in reversed(turns)
+        for call in turn.calls
+    ]
+
+
+def letters(messages: list[list[dict[str, Any]]]) -> list[str]:
+    return [json.dumps(one, ensure_ascii=False) for one in messages]
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_every_request_is_made_again_to_the_letter(tmp_path, name):
+    """After tools, a save, a consolidation, a boundary, a switch of problems and a restart."""
+    steps = [
+        says("noted"),
+        calls(("memory_save", {"content": "# Ada\n- Ada likes tea"})),
+        says("saved"),
+        says("in the shed"),
+        calls(("memory_recall", {"query": "bike"}), ("no_such_tool", {})),
+        says("tea"),
+    ]
+    first = Recorder(
+        steps,
+        consolidation=lambda _: consolidates("[2026-02-10 10:00] Ada has a bike."),
+    )
+    bounds, builder = Bounds(window=4, view_messages=6), context_builder(name)
+    async with session_host(tmp_path, first, builder=builder, bounds=bounds) as host:
+        for text in (
+            "my bike is green and stands in the shed",
+            "I like tea, remember it",
+            "where is my bike?",
+        ):
+            await host.channel.ask(text)
+        await host.until_event("memory/consolidated")
+        await host.channel.ask("what colour has my bike, and what do I drink?")
+        assert letters(await shown_again(host)) == letters(first.given)
+    second = Recorder(lambda _: says("ok"), consolidation=lambda _: consolidates("[x] More."))
+    async with session_host(tmp_path, second, builder=builder, bounds=bounds) as host:
+        for number, text in enumerate(
+            (
+                "good morning",
+                "/new",
+                "a new start",
+                "/problem new boat",
+                "my boat is red",
+                "/problem switch general",
+                "back again, where is my bike?",
+                "and the boat?",
+            )
+        ):
+            sent = await host.channel.send(text, message_id=f"again-{number}")
+            await host.channel.answer_to(sent)
+        given = letters([*first.given, *second.given])
+        assert letters(await shown_again(host)) == given
+    assert len(given) == 11
+    assert any("From the tape and memory:" in one for one in given)
+
+
+async def test_a_view_that_was_cut_and_what_came_back_with_a_problem_are_made_again(tmp_path):
+    model = Recorder(lambda _: says("ok"))
+    async with session_host(tmp_path, model, bounds=Bounds(view_messages=24)) as host:
+        for number in range(14):
+            await host.channel.ask(f"general {number}")
+        lengths = [len(request) for request in model.given]
+        assert lengths != sorted(lengths), "no view was cut"
+        for text in ("/problem new boat", "the boat", "/problem switch general", "back"):
+            await host.channel.ask(text)
+        made = await shown_again(host)
+    assert "general 13" in letters(model.given)[-1]
+    assert letters(made) == letters(model.given)
+
+
+async def test_images_stand_in_it_by_name_as_many_as_the_model_was_shown(tmp_path):
+    """A picture that was refused stays refused, one that is gone from the store is not made up."""
+    kept = {f"{number:064x}": b"picture %d" % number for number in range(13)}
+
+    async def images(name: str) -> bytes | None:
+        await anyio.lowlevel.checkpoint()
+        return None if name.startswith("0" * 63 + "7") else kept[name]
+
+    def picture(blob: str) -> Attachment:
+        return Attachment("image", "p.png", "image/png", len(kept[blob]), blob)
+
+    model = Recorder(lambda _: says("seen"), profile=CapabilityProfile(vision=True))
+    async with session_host(tmp_path, model, images=images) as host:
+        for blob in kept:
+            sent = await host.channel.send("look", attachments=(picture(blob),))
+            await host.channel.answer_to(sent)
+        sent = await host.channel.send("compare", attachments=tuple(map(picture, [*kept][:2])))
+        await host.channel.answer_to(sent)
+        made = await shown_again(host)
+    names = {base64.b64encode(data).decode(): blob for blob, data in kept.items()}
+    given = json.loads(json.dumps(model.given))
+    for request in given:
+        for message in request:
+            for part in message["content"] if isinstance(message["content"], list) else []:
+                if part["type"] == "image_url":
+                    encoded = part["image_url"]["url"].removeprefix("data:image/png;base64,")
+                    part["image_url"]["url"] = f"image:{names[encoded]}"
+    assert letters(made) == letters(given)
+    assert "image:" in letters(made)[0]
+    assert "no longer shown" in letters(made)[-1]
+    assert "cannot be read any more" in letters(made)[-1]
+
+
+async def test_a_model_that_cannot_see_is_shown_to_have_been_told_so(tmp_path):
+    model = Recorder(lambda _: says("no"))
+    photo = Attachment("image", "p.png", "image/png", 3, "a" * 64)
+    async with session_host(tmp_path, model) as host:
+        await host.channel.answer_to(await host.channel.send("look", attachments=(photo,)))
+        made = await shown_again(host)
+    assert letters(made) == letters(model.given)
+    assert "cannot see images" in letters(made)[0]
+
+
+async def test_what_joined_was_edited_or_outgrew_the_window_is_made_again(tmp_path):
+    """A message in the middle of a turn, an edit, a hand-off for a window that is too small."""
+    held = Held(calls(("no_such_tool", {})))
+    given_up = Held(says("never"))
+    steps = [says("one"), held, says("two"), given_up, says("three")]
+    steps += [ContextOverflow("too long"), says("four")]
+    model = Recorder(steps, summary=lambda _: says("in short"))
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("one " * 50)
+        await host.channel.send("two")
+        await held.entered.wait()
+        late = await host.channel.send("and by the way")
+        with anyio.fail_after(30):
+            while "and by the way" not in {e.payload.get("content") for e in await host.tape()}:
+                await anyio.lowlevel.checkpoint()
+        held.release.set()
+        await host.channel.answer_to(late)
+        wrong = await host.channel.send("three, wrong")
+        await given_up.entered.wait()
+        await host.channel.send("three, right", edits=wrong.id)
+        await host.channel.answer_to(wrong)
+        await host.channel.ask("four " * 50)
+        made = await shown_again(host)
+    # What was given up for the edit, and what was too long, has no answer, so no record.
+    answered = [one for at, one in enumerate(model.given) if at not in (3, 5)]
+    assert letters(made) == letters(answered)
+    assert "three, right" in letters(made)[3]
+
+
+async def test_a_turn_taken_up_by_another_builder_shows_each_call_by_its_own(tmp_path):
+    held = Held(says("never"))
+    first = Recorder([calls(("no_such_tool", {})), held])
+    async with session_host(tmp_path, first) as host:
+        await host.channel.send("hello")
+        await held.entered.wait()
+        [turn] = [one async for one in past_turns(TapeService(host.store, "fake:1"), scanned=99)]
+        assert (turn.status, len(turn.calls)) == (OPEN, 1)
+    second = Recorder(lambda _: says("ok"))
+    async with session_host(tmp_path, second, builder=context_builder("exact")) as host:
+        await host.until_event("turn.end")
+        made = await shown_again(host)
+    assert letters(made) == letters([first.given[0], second.given[0]])
+
+
+@pytest.mark.filterwarnings("ignore:Item .* on TypedDict class:UserWarning")
+@pytest.mark.filterwarnings("ignore:Accessing the .* attribute on the instance:DeprecationWarning")
+async def test_what_arrived_at_a_provider_is_what_is_shown(tmp_path):
+    """Over a socket; of its second answer the provider does not count the tokens."""
+    recall = ProviderCall("memory_recall", '{"query": "Grüße"}')
+    script = [Reply(calls=(recall,), cached_tokens=9), Reply("好", counted=False), Reply("fine")]
+    async with ScriptedOpenAI(script) as server:
+        model = LiteLLMModel(
+            "openai/scripted",
+            api_base=server.base_url,
+            api_key="none",
+            timeout=60.0,
+            profile=CapabilityProfile(),
+        )
+        async with session_host(tmp_path, model) as host:
+            for text in ("Grüße aus 東京 🦊", "and?"):
+                # litellm takes its time to load.
+                await host.channel.answer_to(await host.channel.send(text), within=60.0)
+            made = await shown_again(host)
+            tape = TapeService(host.store, "fake:1")
+            told = [call.cache_told async for turn in past_turns(tape) for call in turn.calls]
+        await model.aclose()
+    # The library leaves out what is null on its way to the wire.
+    sent = [[{k: v for k, v in one.items() if v is not None} for one in each] for each in made]
+    assert sent == [one["messages"] for one in server.requests]
+    assert told == [True, True, False]
+
+
+# the site
+
+
+async def test_an_owner_is_told_what_each_turn_took(tmp_path):
+    async with open_web(folder=tmp_path) as rig:
+        await rig.talk("fake:1", ("hello", "hi"), "/help", ("and now?", "nothing"))
+        told = await rig.get("/turns", tape="fake:1")
+        assert told["older"] is None
+        new, old = told["turns"]
+        assert (new["status"], new["prompt_tokens"], new["cached_tokens"]) == ("ok", 10, 4)
+        assert (new["model"], new["steps"], new["cost"]) == ("offline", 1, 0.001)
+        assert old["first"] < old["last"] < new["first"] < new["last"]
+        [first] = await rig.store.read("fake:1", old["first"], old["first"])
+        assert first.payload["content"] == "hello"
+        page = await rig.get("/turns", tape="fake:1", limit=1)
+        assert [one["id"] for one in page["turns"]] == [new["id"]]
+        page = await rig.get("/turns", tape="fake:1", limit=1, before=page["older"])
+        assert [one["id"] for one in page["turns"]] == [old["id"]]
+        shown = await rig.page("/turns", tape="fake:1")
+        assert shown.count("/turn?tape=fake%3A1&amp;turn=") == 2
+
+
+async def test_a_view_tells_its_parts_and_what_the_cache_served(tmp_path):
+    async with open_web(folder=tmp_path) as rig:
+        await rig.talk("fake:1", ("hello", "hi"), ("<b>again</b>", "yes"))
+        newest, oldest = (await rig.get("/turns", tape="fake:1"))["turns"]
+        view = await rig.get("/view", tape="fake:1", turn=newest["id"])
+        assert view["why"] == ""
+        assert view["cached_share"] == 0.4
+        assert view["call"]["prompt_tokens"] == 10
+        keys = [part["key"] for part in view["parts"]]
+        assert keys[:2] == ["identity", "memory"]
+        assert keys[-2:] == ["history", "newest"]
+        assert view["tokens"] == sum(part["tokens"] for part in view["parts"])
+        assert [one["role"] for one in view["messages"]] == [
+            "system", "user", "assistant", "user"
+        ]  # fmt: skip
+        entries = [one["entries"] for one in view["messages"]]
+        for [entry], message in zip(entries[1:], view["messages"][1:], strict=True):
+            [found] = await rig.store.read("fake:1", entry, entry)
+            assert found.payload["content"] in message["content"]
+        near = await rig.get("/view", tape="fake:1", turn=oldest["id"], near=oldest["first"])
+        assert near == await rig.get("/view", tape="fake:1", turn=oldest["id"])
+        shown = await rig.page("/turn", tape="fake:1", turn=newest["id"])
+        assert "&lt;b&gt;again&lt;/b&gt;" in shown
+        assert "<b>again</b>" not in shown
+        assert f"turn={oldest['id']}" in shown
+
+
+async def test_a_provider_that_says_nothing_of_its_cache_is_not_said_to_have_none(tmp_path):
+    async with open_web(folder=tmp_path) as rig:
+        await rig.talk("fake:1", "hello there")
+        [turn] = (await rig.get("/turns", tape="fake:1"))["turns"]
+        assert turn["cached_tokens"] is None
+        view = await rig.get("/view", tape="fake:1", turn=turn["id"])
+        assert view["cached_share"] is None
+        assert view["call"]["cached_tokens"] is None
+        assert "not told" in await rig.page("/turn", tape="fake:1", turn=turn["id"])
+
+
+async def test_words_that_were_erased_are_said_to_be_missing(tmp_path):
+    async with open_web(folder=tmp_path) as rig:
+        await rig.talk("fake:1", ("my code is swordfish", "noted"), ("next", "ok"))
+        newest, _ = (await rig.get("/turns", tape="fake:1"))["turns"]
+        assert (await rig.get("/view", tape="fake:1", turn=newest["id"]))["erased"] == []
+        entry = next(e for e in await rig.store.read("fake:1") if e.kind == "message")
+        await rig.store.erase("fake:1", [tombstone(entry)])
+        view = await rig.get("/view", tape="fake:1", turn=newest["id"])
+        assert view["erased"] == [entry.id]
+        assert "swordfish" not in json.dumps(view)
+        assert "words erased since" in await rig.page("/turn", tape="fake:1", turn=newest["id"])
+
+
+async def test_a_builder_that_is_gone_and_a_call_without_an_answer_are_said(tmp_path):
+    async with open_web(folder=tmp_path) as rig:
+        await rig.talk("fake:1", ("hello", "hi"))
+        start = event("turn.start", {"turn": "turn-x", "inbound": [], "builder": "gone"})
+        step = event("loop.step", {"turn": "turn-x", "step": 1, "status": "answer", "at": 4})
+        failed = event("turn.start", {"turn": "turn-y", "inbound": []})
+        await rig.store.append_many("fake:1", [start, step, failed])
+        gone = await rig.get("/view", tape="fake:1", turn="turn-x")
+        assert "no context builder 'gone'" in gone["why"]
+        assert (
+            "No call of this turn" in (await rig.get("/view", tape="fake:1", turn="turn-y"))["why"]
+        )
+        assert "gone" in await rig.page("/turn", tape="fake:1", turn="turn-x")
+        answer = await rig.client.get("/api/v1/view", params={"tape": "fake:1", "turn": "turn-z"})
+        assert (answer.status_code, answer.json()["error"]) == (404, "not_found")
+
+
+async def test_a_view_costs_what_is_near_it_however_long_the_tape(tmp_path, monkeypatch):
+    async with open_web(folder=tmp_path) as rig:
+        await rig.long_tape(20_000, "fake:1")
+        await rig.talk("fake:1", ("hello", "hi"), ("again", "yes"))
+        [newest, *_] = (await rig.get("/turns", tape="fake:1", limit=1))["turns"]
+        read: list[int] = []
+        plain = type(rig.store).read
+
+        async def counted(self, tape, first=None, last=None):
+            found = await plain(self, tape, first, last)
+            read.append(len(found))
+            return found
+
+        monkeypatch.setattr(type(rig.store), "read", counted)
+        assert (await rig.get("/view", tape="fake:1", turn=newest["id"]))["messages"]
+        assert sum(read) < 2_000
+
+
+@pytest.mark.parametrize("path", ["/api/v1/turns?tape=x", "/api/v1/view?tape=x&turn=y"])
+async def test_only_an_owner_sees_turns(tmp_path, path):
+    async with open_web(folder=tmp_path) as rig:
+        assert (await rig.member.get(path)).status_code == 403
+        assert (await rig.stranger.get(path)).status_code == 401
+
+
+@pytest.mark.parametrize("scanned", range(12, 30))
+async def test_each_turn_is_on_one_page_and_whole_wherever_a_page_stops_reading(
+    monkeypatch, scanned
+):
+    monkeypatch.setattr(pages, "SCANNED", scanned)
+    store = MemoryTapeStore()
+    await store.create_tape("fake:1")
+    usage = {"prompt_tokens": 1, "completion_tokens": 1, "calls": 1}
+    for number in range(20):
+        turn, inbound = f"t{number}", f"m{number}"
+        end = {"turn": turn, "status": "ok", "answered": True, "inbound": [inbound], "usage": usage}
+        chatter = [said("user", "hum", overheard=True) for _ in range(number % 7)]
+        heard = said("user", "hello", inbound=inbound)
+        begun = event("turn.start", {"turn": turn, "inbound": [inbound]})
+        made = [heard, begun, said("assistant", "hi", turn=turn), event("turn.end", end)]
+        await store.append_many("fake:1", [*chatter, *made])
+    found, before = [], None
+    while True:
+        page = await pages.turn_page(TapeService(store, "fake:1"), before, 50)
+        found += page.turns
+        if (before := page.older) is None:
+            break
+    assert [one.id for one in found] == [f"t{number}" for number in range(19, -1, -1)]
+    assert {(one.status, one.last - one.first) for one in found} == {("ok", 3)}

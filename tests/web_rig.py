@@ -1,0 +1,301 @@
+"""The site over a real program: tapes, bus, sessions and door in a folder of its own."""
+
+from __future__ import annotations
+
+import socket
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx
+from fastapi import APIRouter, FastAPI
+
+from bot.access.door import open_door
+from bot.bus import WEB, Address, Sender
+from bot.clock import SystemClock
+from bot.commands.builtin import builtin_commands
+from bot.commands.login import LoginCode, login_command
+from bot.llm.base import ModelReply, ModelRequest, OnText
+from bot.llm.offline import OfflineModel
+from bot.memory.fold import SessionFold
+from bot.memory.scopes import Scopes
+from bot.memory.window import WindowFold
+from bot.tape.entries import TapeEntry, anchor, event, message, tool_call, tool_result
+from bot.tape.store import TapeStore
+from bot.testing.fake_channel import ADA, FakeChannel
+from bot.testing.host import Bounds, Host, session_host
+from bot.testing.scripted_model import USAGE
+from bot.web.access.logins import Logins
+from bot.web.app import build_app
+from bot.web.context import Web
+from bot.web.serving import bind, serve
+from bot.web.transcript import TapeTranscript
+from channels.web.desk import WebDesk
+
+URL = "http://127.0.0.1:8020"
+
+Said = str | tuple[str, str]
+"""What somebody writes; with what the model answers, where the offline responder is not to."""
+
+
+class RigModel(OfflineModel):
+    """Answers as a test wants it, else by the rules of the offline responder."""
+
+    def __init__(self) -> None:
+        self.answers: list[str] = []
+
+    async def complete(self, request: ModelRequest, on_text: OnText | None = None) -> ModelReply:
+        if self.answers and request.purpose == "turn":
+            return ModelReply(self.answers.pop(0), usage=USAGE, model="offline")
+        return await super().complete(request, on_text)
+
+
+@dataclass(slots=True)
+class Rig:
+    """A site, and the program behind it.
+
+    Attributes:
+        app: The site's application.
+        web: What its routes are given.
+        store: Holds the tapes that it shows.
+        host: The program below; see ``session_host``.
+        model: Answers in ``talk``.
+        url: Where ``served`` serves it.
+        client: A browser of the owner ``local``, Ada.
+        member: One of the member ``telegram.8``, Ben.
+        stranger: Nobody's.
+        cookie: The owner's, as Playwright's ``add_cookies`` takes it.
+    """
+
+    app: FastAPI
+    web: Web
+    store: TapeStore
+    host: Host
+    model: RigModel
+    url: str
+    client: httpx.AsyncClient
+    member: httpx.AsyncClient
+    stranger: httpx.AsyncClient
+    cookie: dict[str, str]
+    _bound: socket.socket
+    _channels: dict[str, FakeChannel] = field(default_factory=dict)
+
+    def channel(self, name: str) -> FakeChannel:
+        """Return the running channel of this name."""
+        if name not in self._channels:
+            running = self.host.channel
+            self._channels[name] = running if name == "fake" else self.host.add_channel(name)
+        return self._channels[name]
+
+    async def talk(
+        self,
+        session: str,
+        *said: Said,
+        sender: Sender = ADA,
+        private: bool = True,
+        role: Any = "owner",
+    ) -> list[str]:
+        """Say these things in a session, one after the other; return the answers.
+
+        Args:
+            session: Such as ``fake:1`` or ``telegram:42``.
+            said: Messages and commands; ``(message, answer)`` where the model is to answer so.
+            sender: Who says them.
+            private: Whether only they and the bot are there.
+            role: What they may do.
+        """
+        place = Address.parse(session)
+        channel = self.channel(place.channel)
+        answers = []
+        for one in said:
+            text, answer = (one, None) if isinstance(one, str) else one
+            if answer is not None:
+                self.model.answers.append(answer)
+            sent = await channel.send(
+                text,
+                chat=place.chat_id,
+                topic=place.topic,
+                sender=sender,
+                private=private,
+                role=role,
+            )
+            answers.append(await channel.answer_to(sent, within=20.0))
+        await self.host.until_pending(0)
+        return answers
+
+    async def get(self, path: str, **params: Any) -> Any:
+        """Return what the API answers an owner; the path is that below ``/api/v1``.
+
+        Raises:
+            AssertionError: It is refused.
+        """
+        given = {key.rstrip("_"): value for key, value in params.items() if value is not None}
+        answer = await self.client.get(f"/api/v1{path}", params=given)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    async def page(self, path: str, **params: Any) -> str:
+        """Return a page's HTML as an owner is shown it.
+
+        Raises:
+            AssertionError: It is refused.
+        """
+        headers = {"Accept": "text/html"}
+        given = {key.rstrip("_"): value for key, value in params.items() if value is not None}
+        answer = await self.client.get(path, params=given, headers=headers)
+        assert answer.status_code == 200, answer.text
+        assert answer.headers["content-type"].startswith("text/html")
+        return answer.text
+
+    async def long_tape(self, entries: int, tape: str = "fake:long") -> str:
+        """Write a tape of about so many entries, at least, as turns write them; return its name."""
+        await self.store.create_tape(tape, "A long conversation")
+        fold = SessionFold(WindowFold(200, 96_000))
+        for entry in await self.store.read(tape):
+            fold.apply(entry)
+        at = fold.version
+        number = 0
+        while at < entries:
+            portion: list[TapeEntry] = []
+            while len(portion) < 2_000 and at < entries:
+                number += 1
+                for made in _turn(number, fold):
+                    at += 1
+                    if made.name == "turn.end":
+                        made.payload["data"]["pointers"] = fold.pointers()
+                    fold.apply(replace(made, id=at))
+                    portion.append(made)
+                await anyio.lowlevel.checkpoint()
+            await self.store.append_many(tape, portion)
+        return tape
+
+    @asynccontextmanager
+    async def served(self) -> AsyncIterator[str]:
+        """Serve the site on a port of its own, for browsers; yield its address."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(serve, self.app, self._bound)
+            yield self.url
+            tasks.cancel_scope.cancel()
+
+
+def _turn(number: int, fold: SessionFold) -> list[TapeEntry]:
+    turn, inbound = f"turn-{number}", f"m{number}"
+    sender = {"id": "7", "name": "Ada", "role": "owner"}
+    made = [
+        message(
+            "user", f"Question {number}: where is the harbour?", sender=sender, inbound=inbound
+        ),
+        event("turn.start", {"turn": turn, "inbound": [inbound]}),
+    ]
+    if number % 3 == 0:
+        call = {"id": f"c{number}", "name": "memory_recall", "arguments": '{"query": "harbour"}'}
+        made += [
+            tool_call("", [call], turn=turn),
+            tool_result(call["id"], call["name"], "Nothing was found.", turn=turn),
+        ]
+    usage = {**USAGE.as_json(), "calls": 1}
+    made += [
+        message("assistant", f"Answer {number}: by the **sea**.", turn=turn),
+        event("loop.step", {"turn": turn, "step": 1, "status": "answer", "spent": usage}),
+        event("turn.end", {"turn": turn, "status": "ok", "answered": True, "inbound": [inbound],
+                           "usage": usage, "ms": 12.5, "steps": 1}),
+        event("delivery", {"turn": turn, "delivered": True, "platform_ids": [f"out-{number}"]}),
+    ]  # fmt: skip
+    if number % 40 == 0:
+        through = fold.version + len(made)
+        made.append(anchor("memory/consolidated", {"from": 1, "through": through, "messages": 80}))
+    if number % 150 == 0:
+        made.append(
+            anchor("session/new", {"owner": "human", "summary": f"Chapter {number // 150}"})
+        )
+    return made
+
+
+@asynccontextmanager
+async def open_web(
+    store: TapeStore | None = None, *, folder: Path | None = None, bounds: Bounds | None = None
+) -> AsyncIterator[Rig]:
+    """Run a program with a site in a folder of its own; ``talk`` to it, and look at its pages.
+
+    Args:
+        store: Shown in place of the program's own tapes; ``talk`` writes to the program's.
+        folder: Holds everything; by default one that is gone afterwards.
+        bounds: The program's.
+    """
+    async with AsyncExitStack() as stack:
+        place = folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="web-rig-")))
+        model = RigModel()
+        made: list[Logins] = []
+
+        async def offer(*given: str) -> LoginCode | None:
+            return await made[0].offer_code(*given)
+
+        commands = builtin_commands([login_command(offer)])
+        host = await stack.enter_async_context(
+            session_host(place, model, bounds=bounds, commands=commands)
+        )
+        door = await stack.enter_async_context(
+            open_door(place, owners=["fake:7"], allow=["telegram:8"], clock=host.clock)
+        )
+        services = host.services
+        shown: TapeStore = store or host.store
+        scopes = services.scopes if store is None else Scopes(store, host.clock)
+        desk = await stack.enter_async_context(_desk(host))
+        bound = stack.enter_context(bind("127.0.0.1:0"))
+        url = f"http://127.0.0.1:{bound.getsockname()[1]}"
+        # Requests are counted by time, and the program's stands still.
+        logins = Logins(host.store, door, SystemClock(), url, scopes)
+        made.append(logins)
+        rig = Rig(None, None, shown, host, model, url, None, None, None, {}, bound)  # type: ignore[arg-type]
+        rig.web = Web(
+            store=shown,
+            scopes=scopes,
+            agent=services.agent,
+            commands=services.commands,
+            transcript=TapeTranscript(shown, services.exports),
+            logins=logins,
+            desk=desk,
+            exports=services.exports,
+            blob=_no_blob,
+            view_messages=services.view_messages,
+            view_tokens=services.view_tokens,
+            url=url,
+        )
+        rig.app = build_app(rig.web, APIRouter())
+        for name, visitor in (("client", ("local", "Ada")), ("member", ("telegram.8", "Ben"))):
+            opened = await logins.open(*visitor)
+            headers = {"Cookie": f"{logins.cookie}={opened.secret}", "X-CSRF-Token": opened.csrf}
+            setattr(rig, name, await stack.enter_async_context(_client(rig, headers)))
+            if name == "client":
+                rig.cookie = {"name": logins.cookie, "value": opened.secret, "url": url}
+        rig.stranger = await stack.enter_async_context(_client(rig, {}))
+        yield rig
+
+
+@asynccontextmanager
+async def _desk(host: Host) -> AsyncIterator[WebDesk]:
+    """Yield the web channel's own desk, on the program's bus."""
+    port = host.bus.channel(WEB)
+    desk = WebDesk(port)
+
+    async def settle() -> None:
+        while True:
+            await desk.settle(await port.receive())
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(settle)
+        yield desk
+        tasks.cancel_scope.cancel()
+
+
+def _client(rig: Rig, headers: dict[str, str]) -> httpx.AsyncClient:
+    transport = httpx.ASGITransport(rig.app)
+    return httpx.AsyncClient(transport=transport, base_url=rig.url, headers=headers)
+
+
+async def _no_blob(_: str) -> bytes | None:
+    return None
