@@ -27,6 +27,8 @@ from bot.settings import PREFIX
 from bot.tape.entries import message
 from bot.tape.stores.file import FileTapeStore
 
+pytestmark = pytest.mark.slow
+
 SINCE = datetime(2026, 2, 10, 12, tzinfo=UTC)
 
 

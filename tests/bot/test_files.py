@@ -125,7 +125,7 @@ async def test_a_refused_write_fails_all_that_waited_and_marks_fall_back(tmp_pat
             failed.append((number, error.errno))
 
     try:
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             async with anyio.create_task_group() as tasks:
                 for number in range(8, 13):
                     tasks.start_soon(append, number)
@@ -161,7 +161,7 @@ async def test_a_write_whose_end_was_not_seen_is_the_last_of_its_file(log):
     follower = asyncio.ensure_future(log.append(b"second", 2))
     await anyio.lowlevel.checkpoint()
     writer.cancel()
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         with pytest.raises(asyncio.CancelledError):
             await writer
         for waiting in (follower, log.append(b"third", 2)):

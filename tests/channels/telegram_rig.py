@@ -33,7 +33,7 @@ from channels.telegram import TelegramChannel, WebhookPlace
 from channels.telegram.timing import Timing
 
 QUICK = Timing(poll=5, gather=0.15, first_retry=0.02, longest_retry=0.1, look=0.1)
-SECONDS = 5.0
+SECONDS = 20.0
 REFUSAL = "This bot is _private_."
 
 
@@ -202,6 +202,12 @@ class Rig:
         """Return what reached the bus, once it is so many."""
         await self.until(lambda: len(self.inbounds) >= count)
         return self.inbounds
+
+    async def until_handled(self, left: int = 0) -> None:
+        """Wait until so many updates are kept: each is removed a moment after its message is on the bus."""
+        with anyio.fail_after(SECONDS):
+            while len(self.spooled) != left:
+                await anyio.sleep(0.01)
 
     async def until_tried(self, count: int) -> None:
         """Wait until the channel published, or tried to, so many times."""

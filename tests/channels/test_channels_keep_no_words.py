@@ -44,6 +44,7 @@ async def test_telegram_keeps_none(tmp_path, caplog):
             rig.telegram.say(chat, 7, f"/memory forget {WORDS}")
             await rig.arrived(3)
             await rig.shown(chat, 3)
+            await rig.until_handled()
             assert holding(tmp_path) == ["inbox.jsonl"]
         await rig.bus.compact()
         assert holding(tmp_path) == []

@@ -147,7 +147,7 @@ TROUBLE = st.lists(
 
 
 @given(TROUBLE, TROUBLE, st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 async def test_whatever_goes_wrong_each_file_is_there_once_in_order_or_told_of(one, two, taken):
     paper = Pinboard()
     paper.trouble |= {"one.zip": one, "two.zip": two}

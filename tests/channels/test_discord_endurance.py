@@ -14,6 +14,8 @@ from channels.discord import channel as channel_module
 from channels.discord import life as life_module
 from channels.discord.pauses import LONGEST_BETWEEN_SESSIONS, STEADY_SECONDS, Pauses
 
+pytestmark = pytest.mark.slow
+
 PICTURE = Upload("a.png", b"png", "image/png")
 
 
@@ -217,6 +219,6 @@ async def _post(server: DiscordServer, place: int, text: str, nonce: str | None)
 
 
 async def _until(true) -> None:
-    with anyio.fail_after(8):
+    with anyio.fail_after(30):
         while not true():
             await anyio.sleep(0.01)

@@ -42,7 +42,7 @@ def file(tmp_path) -> OutFile:
     return OutFile(path.name, path)
 
 
-async def delivered(rig: Rig, told: Answer, within: float = 8.0) -> DeliveryReport:
+async def delivered(rig: Rig, told: Answer, within: float = 20.0) -> DeliveryReport:
     await rig.send(told)
     await rig.until(lambda: any(one.final and one.answer == told.id for one in rig.reports), within)
     return next(one for one in rig.reports if one.final and one.answer == told.id)

@@ -243,6 +243,7 @@ async def test_a_full_session_is_told_and_others_go_on(rig, server, ada, general
     assert not rig.heard
 
 
+@pytest.mark.slow
 async def test_a_message_that_could_not_be_recorded_is_tried_again(rig, server, ada):
     async with rig.connected():
         await anyio.wait_all_tasks_blocked()

@@ -101,6 +101,7 @@ async def test_an_allowed_channel_is_followed_from_first_sight_and_nothing_old_i
     assert not [c for c in server.books.calls if str(quiet) in c.path]
 
 
+@pytest.mark.slow
 async def test_live_messages_wait_behind_what_was_missed_in_their_channel_alone(
     rig, server, ada, general
 ):
@@ -141,6 +142,7 @@ async def test_after_a_session_was_declared_invalid_what_fell_between_is_heard(
     assert rig.texts() == ["before", "between 1", "between 2", "after"]
 
 
+@pytest.mark.slow
 async def test_history_that_cannot_be_read_at_once_is_tried_again(rig, server, ada):
     place = server.direct(ada)
     async with rig.connected():
@@ -171,6 +173,7 @@ async def test_a_message_that_was_not_taken_before_a_kill_comes_again_with_its_f
     assert len(rig.shelf.taken) == 1
 
 
+@pytest.mark.slow
 async def test_a_lost_network_loses_no_message(rig, server, ada):
     place = server.direct(ada)
     async with rig.connected():
@@ -247,13 +250,14 @@ async def test_marks_move_forward_only_and_only_where_a_channel_is_followed(tmp_
     assert marks.get(1) == 30
 
 
+@pytest.mark.slow
 async def test_a_disk_that_refuses_the_marks_is_reported_and_tried_again(tmp_path, caplog):
     caplog.set_level(logging.WARNING)
     folder = tmp_path / "gone"
     folder.write_text("a file where the folder should be")
     marks = Marks(MarkFiles(folder, WHOLE))
     marks.meet(1, 10, None)
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(marks.keep)
             while not caplog.records:
@@ -274,7 +278,7 @@ def _marks(rig: Rig) -> dict:
 async def _marked(rig: Rig, channel: int) -> None:
     """Wait until a channel is followed on disk."""
     path = rig.folder / "discord" / "marks.json"
-    with anyio.fail_after(8):
+    with anyio.fail_after(30):
         while not (path.exists() and str(channel) in path.read_text()):
             await anyio.sleep(0.01)
 

@@ -87,6 +87,7 @@ async def test_a_long_answer_comes_in_pieces_within_the_limit_and_in_order(
     assert len(report.platform_ids) == len(pieces)
 
 
+@pytest.mark.slow
 async def test_a_streamed_answer_grows_in_one_message_at_the_platforms_pace(
     rig, server, place, address
 ):
@@ -107,6 +108,7 @@ async def test_typing_is_shown_while_a_turn_runs(rig, server, place, address):
     assert server.books.typing[0].subject == str(place)
 
 
+@pytest.mark.slow
 async def test_a_lost_response_makes_no_second_message(rig, server, place, address):
     server.faults.lose(POST)
     report = await rig.answer(address, "once")
@@ -114,6 +116,7 @@ async def test_a_lost_response_makes_no_second_message(rig, server, place, addre
     assert report.delivered
 
 
+@pytest.mark.slow
 async def test_a_lost_response_to_a_stream_that_grew_leaves_the_newest_text(
     rig, server, place, address
 ):
@@ -127,6 +130,7 @@ async def test_a_lost_response_to_a_stream_that_grew_leaves_the_newest_text(
     assert server.books.texts(place) == ["the beginning of a long answer, and its end"]
 
 
+@pytest.mark.slow
 async def test_an_answer_waits_out_server_errors_and_a_broken_network(rig, server, place, address):
     server.faults.fail(503, POST, times=1, html=True)
     server.faults.hang_up(POST, times=1)
@@ -135,6 +139,7 @@ async def test_an_answer_waits_out_server_errors_and_a_broken_network(rig, serve
     assert server.books.texts(place) == ["in the end"]
 
 
+@pytest.mark.slow
 async def test_a_short_limit_in_one_channel_delays_no_other(rig, server, place, address, general):
     server.faults.flood(place, requests=1, per=1.0)
     for number in range(3):
@@ -176,6 +181,7 @@ async def test_a_channel_that_is_gone_or_closed_refuses(rig, server, general):
     assert (closed.delivered, gone.delivered) == (False, False)
 
 
+@pytest.mark.slow
 async def test_a_streamed_message_that_somebody_deleted_is_sent_anew(rig, server, place, address):
     await rig.send(Partial(address, "s1", "the beginning of a long answer"))
     (shown,) = await server.until_messages(place, 1)
@@ -217,6 +223,7 @@ async def test_what_was_shown_before_a_kill_is_not_shown_again(
     assert server.books.texts(place, author=server.bot_id) == ["an answer", "an answer"]
 
 
+@pytest.mark.slow
 async def test_a_stream_that_a_kill_cut_off_is_completed_in_its_message(
     server, ada, place, address, tmp_path
 ):
@@ -239,6 +246,7 @@ async def test_a_stream_that_a_kill_cut_off_is_completed_in_its_message(
     assert shown.components
 
 
+@pytest.mark.slow
 async def test_an_answer_from_before_the_connection_waits_for_it(
     server, ada, place, address, tmp_path
 ):

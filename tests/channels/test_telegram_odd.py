@@ -35,7 +35,7 @@ async def rig(tmp_path):
 
 
 async def reported(rig) -> list:
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         while not any(one.final for one in rig.port().reports):
             await rig.port().reported.wait()
     return [one for one in rig.port().reports if one.final]
@@ -76,6 +76,7 @@ async def test_a_word_of_the_channels_own_is_said_once_whatever_telegram_answers
     assert len(rig.telegram.books.texts(13)) == 1
 
 
+@pytest.mark.slow
 async def test_signs_and_drafts_go_on_whatever_telegram_answers(rig):
     for method in ("sendChatAction", "sendMessageDraft"):
         rig.telegram.faults.odd(method=method, times=100)

@@ -320,7 +320,7 @@ async def test_a_long_answer_comes_whole_and_is_reported_with_its_messages(rig):
     async with rig.running():
         await rig.bus.send(Answer(ADA, "a1", text))
         await rig.until(lambda: rig.said)
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             while not any(one.final for one in rig.port().reports):
                 await rig.port().reported.wait()
     shown = rig.telegram.books.messages(chat.id)
@@ -330,6 +330,7 @@ async def test_a_long_answer_comes_whole_and_is_reported_with_its_messages(rig):
     assert (report.delivered, report.platform_ids) == (True, tuple(str(one.id) for one in shown))
 
 
+@pytest.mark.slow
 async def test_typing_and_a_draft_are_seen_before_the_answer(rig):
     chat = rig.telegram.private(7)
     async with rig.running():
@@ -363,7 +364,7 @@ async def test_a_chat_that_blocked_the_bot_is_reported_as_not_reached(rig):
     rig.telegram.faults.forbid(chat.id)
     async with rig.running():
         await rig.bus.send(Answer(ADA, "a1", "Hello"))
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             while not rig.port().reports:
                 await rig.port().reported.wait()
     [report] = rig.port().reports

@@ -25,6 +25,8 @@ from channels.registry import receive_telegram
 from channels.telegram import WebhookPlace
 from channels.telegram.webhook import secret_of
 
+pytestmark = pytest.mark.slow
+
 HEADER = "X-Telegram-Bot-Api-Secret-Token"
 
 
@@ -89,7 +91,7 @@ class Fleet:
                 )
 
             tasks.start_soon(receive)
-            with anyio.fail_after(10):
+            with anyio.fail_after(30):
                 while await self.post({}, which, secret="") != 403:
                     await anyio.sleep(0.01)
             yield
@@ -115,7 +117,7 @@ class Fleet:
             ).fetchall()
 
     async def until_handled(self) -> None:
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             while self.kept():
                 await anyio.sleep(0.01)
 
@@ -277,7 +279,7 @@ async def test_what_waited_in_a_lane_where_the_channel_died_is_handled_where_it_
         async with rig.running(webhook=fleet.place):
             rig.telegram.voice(rig.chat, 7, b"first")
             rig.telegram.say(rig.chat, 7, "second")
-            with anyio.fail_after(5):
+            with anyio.fail_after(30):
                 while [taken for _, _, taken in fleet.kept()] != [True, True]:
                     await anyio.sleep(0.01)
         assert rig.inbounds == []

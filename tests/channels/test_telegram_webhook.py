@@ -108,7 +108,7 @@ async def test_a_port_that_is_taken_is_refused_by_the_name_of_its_setting(rig, p
         taken.bind((place.host, place.port))
         taken.listen()
         with pytest.raises(ChannelRefused, match="TAPEBOT_TELEGRAM_WEBHOOK_LISTEN"):
-            with anyio.fail_after(5):
+            with anyio.fail_after(30):
                 await rig.channel(webhook=place).run(rig.port())
     async with rig.running(webhook=place):
         rig.telegram.say(rig.chat, 7, "Hello?")

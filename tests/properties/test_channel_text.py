@@ -12,7 +12,7 @@ from channels import text as channel_text
 from channels.discord import render as discord
 from channels.telegram import render as telegram
 
-proved = settings(derandomize=True, deadline=None, max_examples=200)
+proved = settings(max_examples=200)
 
 limits = st.integers(channel_text.SMALLEST_LIMIT, 200)
 anything = st.text(st.characters(exclude_categories=()), max_size=300)

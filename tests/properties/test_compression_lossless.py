@@ -23,7 +23,7 @@ from bot.memory.bus.records import (
     WorkingSet,
 )
 
-proved = settings(derandomize=True, deadline=None, max_examples=25)
+proved = settings(max_examples=25)
 
 # What the notation itself is made of, so that values try to be read as something else.
 SIGNS = [

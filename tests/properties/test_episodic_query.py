@@ -120,7 +120,7 @@ async def _compare(folder: Path, made: list[Any], asked: list[dict[str, Any]]) -
         await store.close()
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.lists(steps, max_size=25), st.lists(queries, min_size=1, max_size=4))
 def test_a_query_gives_what_a_plain_filter_over_all_entries_gives(made, asked):
     with TemporaryDirectory() as folder:

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 
 import anyio
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.bus import Sender
@@ -146,7 +146,7 @@ class World:
 async def _settled(host: Host, place: Place) -> None:
     """Wait until what a turn wanted is done."""
     live = host.services.scopes.live
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         while (one := live.get(place.session)) is not None and one.busy:
             await anyio.sleep(0.001)  # no event tells it
 
@@ -238,13 +238,9 @@ async def _rebuilt(host: Host, world: World) -> None:
             assert all(one.content for one in chain)
 
 
+@pytest.mark.slow
 @given(st.lists(STEPS, min_size=5, max_size=40))
-@settings(
-    max_examples=15,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+@settings(max_examples=15)
 def test_no_problem_is_shown_what_belongs_to_another(todo):
     with TemporaryDirectory() as folder:
         anyio.run(_live, Path(folder), todo)
@@ -252,11 +248,7 @@ def test_no_problem_is_shown_what_belongs_to_another(todo):
 
 @pytest.mark.slow
 @given(st.lists(STEPS, min_size=20, max_size=120))
-@settings(
-    max_examples=60,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+@settings(max_examples=60)
 def test_no_problem_is_shown_what_belongs_to_another_however_long_it_goes_on(todo):
     with TemporaryDirectory() as folder:
         anyio.run(_live, Path(folder), todo)

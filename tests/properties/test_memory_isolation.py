@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 
 import anyio
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.bus import Answer, Sender
@@ -208,20 +208,14 @@ def _check(todo: list[Step]) -> None:
         anyio.run(_live, Path(folder), todo)
 
 
-_QUIETLY = {
-    "deadline": None,
-    "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],
-}
-
-
-@settings(max_examples=10, **_QUIETLY)  # type: ignore[arg-type]
+@settings(max_examples=10)
 @given(st.lists(steps, min_size=4, max_size=16))
 def test_nobody_is_shown_what_was_said_elsewhere(todo):
     _check(todo)
 
 
 @pytest.mark.slow
-@settings(max_examples=50, **_QUIETLY)  # type: ignore[arg-type]
+@settings(max_examples=50)
 @given(st.lists(steps, min_size=10, max_size=40))
 def test_nobody_is_shown_what_was_said_elsewhere_in_long_lives(todo):
     _check(todo)

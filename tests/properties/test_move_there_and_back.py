@@ -26,6 +26,8 @@ from bot.tape.store import TapeStore
 from bot.tape.stores.examine import examine
 from bot.tape.stores.file import FileTapeStore
 
+pytestmark = pytest.mark.slow
+
 TAPES = ("telegram:42", "telegram:42:1", "discord:ü😀")
 
 texts = st.text(st.characters(), max_size=12) | st.sampled_from(
@@ -145,7 +147,7 @@ _workspaces = iter(range(1_000_000))
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", ["files", "postgres"])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(made=steps)
 def test_any_tapes_are_the_same_there_and_back(url, first, made):
     # A workspace of its own is as good as an empty database, and quicker.

@@ -18,7 +18,7 @@ from typing import Any
 import anyio
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
@@ -274,12 +274,8 @@ def _consolidation(request: ModelRequest) -> ModelReply:
     return consolidates(f"[2026-02-10 10:00] The weather and the tea were {' '.join(markers)}.")
 
 
-_QUIETLY: dict[str, Any] = {
-    "deadline": None,
-    # A life takes a second: to look for the shortest one that fails would take minutes.
-    "phases": (Phase.explicit, Phase.reuse, Phase.generate),
-    "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],
-}
+# A life takes a second: to look for the shortest one that fails would take minutes.
+PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
 actions = st.sampled_from(ACTIONS)
 SWEEP = [action for one in PROBLEMS for action in (f"/problem switch {one}", LOOK)]
 
@@ -290,14 +286,14 @@ def _check(todo: list[str], builder: str) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=3, **_QUIETLY)
+@settings(max_examples=3, phases=PHASES)
 @given(st.lists(actions, min_size=6, max_size=14), st.sampled_from(BUILDERS))
 def test_nothing_of_a_problem_is_shown_in_another(todo, builder):
     _check(todo, builder)
 
 
 @pytest.mark.slow
-@settings(max_examples=10, **_QUIETLY)
+@settings(max_examples=10, phases=PHASES)
 @given(st.lists(actions, min_size=12, max_size=40), st.sampled_from(BUILDERS))
 def test_nothing_of_a_problem_is_shown_in_another_in_long_lives(todo, builder):
     _check(todo, builder)

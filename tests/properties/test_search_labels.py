@@ -16,7 +16,7 @@ from bot.tape.store import TapeStore
 from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.memory import MemoryTapeStore
 
-proved = settings(derandomize=True, deadline=None, max_examples=60)
+proved = settings(max_examples=60)
 
 TAPES = ("telegram:42", "telegram:42:1")
 WORDS = ("samovar", "咖啡", "книга", "xylophone")

@@ -17,7 +17,7 @@ from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.memory import MemoryTapeStore
 
 TAPE = "telegram:42"
-proved = settings(derandomize=True, deadline=None, max_examples=60)
+proved = settings(max_examples=60)
 
 text = st.text(st.characters(exclude_categories=()), max_size=8)
 batches = st.lists(text, max_size=4)

@@ -289,8 +289,9 @@ async def _holders(store: TapeStore, word: str) -> list[tuple[str, int]]:
     return held
 
 
+@pytest.mark.slow
 @pairs
-@settings(derandomize=True, deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.lists(operations, min_size=4, max_size=14))
 async def test_any_history_has_the_same_answers_in_every_store(kinds, history):
     open_a, open_b = PAIRS[kinds]
@@ -310,7 +311,7 @@ async def test_any_history_has_the_same_answers_in_every_store(kinds, history):
 
 @pytest.mark.slow
 @pairs
-@settings(derandomize=True, deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.lists(operations, min_size=20, max_size=60))
 async def test_any_long_history_has_the_same_answers_in_every_store(kinds, history):
     open_a, open_b = PAIRS[kinds]

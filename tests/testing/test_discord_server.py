@@ -97,7 +97,7 @@ async def connected(server: DiscordServer, bot: Bot | None = None) -> AsyncItera
     bot = bot or Bot()
     async with bot, anyio.create_task_group() as group:
         group.start_soon(bot.start, server.token)
-        with anyio.fail_after(15):
+        with anyio.fail_after(30):
             await bot.ready_once.wait()
         yield bot
         await bot.close()
@@ -211,7 +211,7 @@ async def test_intents_that_the_portal_lacks_close_the_gateway_with_4014():
         with server.used_by_discord_py():
             bot = Bot()
             async with bot:
-                with anyio.fail_after(10), pytest.raises(discord.PrivilegedIntentsRequired):
+                with anyio.fail_after(30), pytest.raises(discord.PrivilegedIntentsRequired):
                     await bot.start(server.token)
         assert not server.world.portal_intents & MESSAGE_CONTENT
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
@@ -83,18 +82,18 @@ async def test_a_long_poll_ends_as_soon_as_something_is_said(telegram, client, c
     async with anyio.create_task_group() as tasks:
 
         async def poll():
-            started = time.monotonic()
-            updates = await client.get_updates(timeout=10)
+            with anyio.fail_after(20):
+                updates = await client.get_updates(timeout=40)
             assert updates[0].message.text == "hello"
-            assert time.monotonic() - started < 5
 
         tasks.start_soon(poll)
         await telegram.until(lambda books: books.polling)
         telegram.say(chat, ada, "hello")
 
 
+@pytest.mark.slow
 async def test_an_empty_long_poll_ends_after_its_timeout(telegram, client):
-    with anyio.fail_after(3):
+    with anyio.fail_after(20):
         assert await client.get_updates(timeout=1) == []
 
 

@@ -431,7 +431,7 @@ _knocks = st.builds(
     knocks=st.lists(st.tuples(_knocks, st.integers(0, 900)), max_size=25),
     owners=st.sampled_from([(), (OWNER,)]),
 )
-@settings(deadline=None, derandomize=True, max_examples=150)
+@settings(max_examples=150)
 def test_no_sequence_of_strangers_messages_ever_yields_a_role(knocks, owners):
     async def run(home: Path) -> None:
         clock = ManualClock()

@@ -24,6 +24,8 @@ from bot.errors import SettingsError
 from bot.testing.manual_clock import ManualClock
 from bot.testing.postgres import PostgresServer
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def url():

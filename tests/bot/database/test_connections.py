@@ -55,7 +55,7 @@ async def test_a_transaction_that_raises_leaves_nothing(database):
 
 async def test_what_the_server_refuses_is_not_tried_again(database):
     await database.fetch("insert into kept values (1)")
-    with anyio.fail_after(5), pytest.raises(psycopg.errors.UniqueViolation):
+    with anyio.fail_after(30), pytest.raises(psycopg.errors.UniqueViolation):
         await database.fetch("insert into kept values (1)")
 
 

@@ -149,6 +149,6 @@ async def test_a_wake_up_comes_at_once_and_a_lost_connection_to_it_is_made_anew(
                 "select pg_terminate_backend(pid) from pg_stat_activity where query = 'listen tapebot'"
                 " and datname = current_database()"
             )
-            with anyio.fail_after(5):
+            with anyio.fail_after(30):
                 event = wakeups.event("topic")
                 await event.wait()  # after the loss whoever waits looks by itself

@@ -97,7 +97,7 @@ async def test_a_closed_database_says_so_at_once(ready):
     database = Database(ready)
     await database.open()
     await database.close()
-    with anyio.fail_after(2), pytest.raises(DatabaseUnavailable, match="was closed"):
+    with anyio.fail_after(20), pytest.raises(DatabaseUnavailable, match="was closed"):
         await database.fetch("select 1")
 
 
@@ -134,7 +134,7 @@ async def test_a_connection_to_what_became_a_standby_is_made_anew(ready):
     try:
         # As the server does it for all at once.
         await database.fetch("set default_transaction_read_only = on")
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             await database.fetch("select tapebot.tell('topic')")
     finally:
         await database.close()

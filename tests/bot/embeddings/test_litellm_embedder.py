@@ -27,6 +27,7 @@ async def provider() -> AsyncIterator[tuple[ScriptedOpenAI, LiteLLMEmbedder]]:
             await embedder.aclose()
 
 
+@pytest.mark.slow
 async def test_each_text_has_its_vector_of_length_one(provider):
     server, embedder = provider
     texts = ["the boat is green", "Grüße aus 東京", "a b c"]

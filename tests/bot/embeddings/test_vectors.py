@@ -77,7 +77,7 @@ async def test_the_background_embeds_what_is_noted_and_a_restart_begins_where_it
     store, clock = await stored(), ManualClock()
     first, second = HashedWords(), HashedWords()
     vectors = VectorIndex(tmp_path, store, first, clock=clock)
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(vectors.run)
             vectors.note("a")
@@ -207,7 +207,7 @@ async def test_what_is_erased_while_it_is_embedded_is_not_written_afterwards(tmp
     await store.append_many("a", [said(text) for text in TALK])
     embedder.gate = anyio.Event()
     vectors = VectorIndex(tmp_path, store, embedder)
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(vectors.catch_up, "a")
             await embedder.asked.wait()
@@ -249,10 +249,11 @@ async def test_an_outage_is_told_once_and_costs_nothing_until_the_next_try(
     assert not vectors.statistics()["failing"]
 
 
+@pytest.mark.slow
 async def test_a_question_does_not_wait_for_a_long_tape_to_be_embedded(tmp_path, embedder):
     vectors = VectorIndex(tmp_path, await stored(), embedder)
     embedder.gate = anyio.Event()
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         assert await found(vectors, "cello") == []
     embedder.gate.set()
     assert (await found(vectors, "cello"))[0] in (3, 6)

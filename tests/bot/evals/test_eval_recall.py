@@ -14,6 +14,8 @@ from bot.errors import TapebotError
 from bot.evals.dataset import Question, read_dataset
 from bot.evals.metrics import Answer, by_category, measured, ndcg, recall
 
+pytestmark = pytest.mark.slow
+
 OURS = Path(__file__).parents[3] / "evals" / "recall.jsonl"
 BOM = b"\xef\xbb\xbf"
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import anyio
 import pytest
 from exchange_files import NANOBOT, export, read, settings, tapes
-from hypothesis import HealthCheck, given
+from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
@@ -51,7 +51,7 @@ _steps = st.lists(
 
 
 @given(_steps)
-@hypothesis_settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@hypothesis_settings(max_examples=30)
 def test_any_tape_comes_back_exactly_through_archives_and_gaps(steps):
     async def there_and_back() -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -212,6 +212,7 @@ module.restore(Path(sys.argv[1]), TapeFolder(Path(sys.argv[2]), ""))
 """
 
 
+@pytest.mark.slow
 def test_a_kill_in_the_middle_of_a_restore_leaves_no_tape_and_the_next_one_succeeds(tmp_path):
     wanted = anyio.run(filled, tmp_path / "one", TAPE, 2_500)
     out = tmp_path / "out.jsonl"

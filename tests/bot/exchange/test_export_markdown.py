@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 
 from bot.exchange.markdown import Transcript
 from bot.memory.snapshot import HISTORY
-from bot.tape.entries import TapeEntry, anchor, event, message, tool_call, tool_result
+from bot.tape.entries import NOT_BOUNDARY, TapeEntry, anchor, event, message, tool_call, tool_result
 
 TAPE = "telegram:42"
 _MARKUP = st.lists(
@@ -98,7 +98,11 @@ def talk(text: str) -> list[TapeEntry]:
         event(HISTORY, {"entry": text}),
         event("reply", {"text": text}),
         event("command", {"name": text, "arguments": text}),
-        anchor(text or "x", {"summary": text or "x", "next_steps": [text]}),
+        # Those that are the memory's own bookkeeping are left out of a transcript.
+        anchor(
+            "x" if text in {"", *NOT_BOUNDARY} else text,
+            {"summary": text or "x", "next_steps": [text]},
+        ),
     ]
 
 
@@ -108,7 +112,8 @@ def talk(text: str) -> list[TapeEntry]:
 @example("<!-- open for ever")
 @example("\\<script>alert(1)</script>")
 @example("[here]: http://evil 'x'")
-@hypothesis_settings(max_examples=400, deadline=None)
+@example("memory/consolidated")
+@hypothesis_settings(max_examples=400)
 def test_no_text_reaches_beyond_its_place(text):
     shown = rendered(*talk(text))
     assert not any(char in shown for char in "\x00\x1b\x9b\u202e\r\u2028\x0b")

@@ -105,7 +105,7 @@ _any = st.one_of(
 
 
 @given(st.lists(_any, max_size=30))
-@hypothesis_settings(max_examples=400, deadline=None)
+@hypothesis_settings(max_examples=400)
 def test_whatever_a_tape_holds_each_line_is_a_valid_example(entries):
     for example in lines_of(numbered(*entries)):
         check(example)

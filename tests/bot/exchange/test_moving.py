@@ -28,6 +28,8 @@ from bot.tape.entries import message
 from bot.tape.stores.examine import examine
 from bot.tape.stores.file import FileTapeStore
 
+pytestmark = pytest.mark.slow
+
 
 class Said:
     """What a move told."""

@@ -228,6 +228,6 @@ def sql(url: str, statement: str) -> list:
 
 async def until_waiting(url: str) -> None:
     """Wait until somebody waits for a lock."""
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         while not sql(url, "select from pg_locks where not granted"):
             await anyio.sleep(0.01)

@@ -27,6 +27,8 @@ from bot.tape.index import database
 from bot.tape.search import SearchQuery
 from bot.tape.stores.file import FileTapeStore
 
+pytestmark = pytest.mark.slow
+
 CLOSED, KILLED = "closed in order", "killed"
 Stores = dict[str, tuple[Path, Answers]]
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import resource
+import sqlite3
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,6 +25,7 @@ from bot.memory.snapshot import MemorySnapshot
 from bot.tape.entries import TapeEntry, event, message, tool_call
 from bot.tape.index import TapeIndex, searching
 from bot.tape.index import index as index_module
+from bot.tape.index.database import Database
 from bot.tape.index.documents import documents_of
 from bot.tape.search import Hit, SearchQuery
 from bot.tape.stores.memory import MemoryTapeStore
@@ -223,6 +226,76 @@ async def test_a_store_for_reading_finds_what_is_appended_and_made_after_it_look
             assert len(await beside.search(SearchQuery("kestrel"))) == number + 1
         await store.reset("a")
         assert len(await beside.search(SearchQuery("kestrel"))) == 2
+
+
+class _Gated:
+    """A store in which one tape is not read on until somebody lets it."""
+
+    def __init__(self, store: MemoryTapeStore, tape: str) -> None:
+        self.store, self.tape = store, tape
+        self.reached, self.open = anyio.Event(), anyio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)
+
+    async def read(self, tape: str, *between: int) -> list[TapeEntry]:
+        if tape == self.tape:
+            self.reached.set()
+            await self.open.wait()
+        return await self.store.read(tape, *between)
+
+
+async def test_an_index_that_is_begun_anew_between_two_tapes_hides_nothing_of_the_first(tmp_path):
+    source = _Gated(await stored(a=[said("kestrel")], b=[said("kestrel")], c=[said("owl")]), "a")
+    index = TapeIndex(tmp_path / "index.db", source)
+    async with anyio.create_task_group() as tasks:
+
+        @tasks.start_soon
+        async def both() -> None:
+            hits = await index.search(SearchQuery("kestrel", tapes=("a", "b")))
+            assert sorted(hit.tape for hit in hits) == ["a", "b"]
+
+        await source.reached.wait()
+        for path in tmp_path.glob("index.db*"):
+            path.unlink()
+
+        # It is the next that has its turn, and finds the files gone.
+        @tasks.start_soon
+        async def another() -> None:
+            assert words_of(await index.search(SearchQuery("owl", tapes=("c",)))) == ["owl"]
+
+        await anyio.wait_all_tasks_blocked()
+        source.open.set()
+    await index.close()
+
+
+async def test_an_index_that_is_begun_anew_while_it_is_read_hides_nothing(tmp_path, monkeypatch):
+    store = await stored(a=[said("owl")], b=[said("kestrel")])
+    index = TapeIndex(tmp_path / "index.db", store)
+    await index.search(SearchQuery("owl", tapes=("a",)))
+    reached, may_go_on = threading.Event(), threading.Event()
+    reader = Database.reader
+
+    def waiting(database: Database) -> AbstractContextManager[sqlite3.Connection]:
+        if not reached.is_set():
+            reached.set()
+            assert may_go_on.wait(10)
+        return reader(database)
+
+    monkeypatch.setattr(Database, "reader", waiting)
+    async with anyio.create_task_group() as tasks:
+
+        @tasks.start_soon
+        async def ask() -> None:
+            assert words_of(await index.search(SearchQuery("kestrel"))) == ["kestrel"]
+
+        await anyio.to_thread.run_sync(reached.wait, 10)
+        for path in tmp_path.glob("index.db*"):
+            path.unlink()
+        # The new one has the other tape alone, under another number.
+        assert words_of(await index.search(SearchQuery("owl", tapes=("a",)))) == ["owl"]
+        may_go_on.set()
+    await index.close()
 
 
 class _Changed:

@@ -64,7 +64,7 @@ async def test_a_backup_that_began_before_an_erasure_only_puts_off_the_cleaning(
             await backup.execute("select 1 from tapebot.tape")
             await store.erase(TAPE, [tombstone])
             # Indexes cannot be made anew while it reads; that is not even begun.
-            with anyio.fail_after(10):
+            with anyio.fail_after(30):
                 await store._upkeep.clean()
             assert await held(beside, "zqxjvkwp")
             assert await wanted(beside) == 1

@@ -13,6 +13,8 @@ from bot.tape.entries import TapeEntry
 from bot.tape.store import REPAIR
 from bot.tape.stores.file import FileTapeStore
 
+pytestmark = pytest.mark.slow
+
 TAPE = "telegram:42"
 
 

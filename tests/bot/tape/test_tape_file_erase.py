@@ -15,7 +15,7 @@ from pathlib import Path
 import anyio
 import anyio.lowlevel
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tape_files import opened, pack_all, says, until
 
@@ -437,7 +437,7 @@ piece = st.sampled_from(["say", "secret", "many", "archive", "pack", "reset", "e
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25)
 @given(history=st.lists(piece, min_size=3, max_size=14), sample=st.randoms(use_true_random=False))
 def test_whatever_a_tape_has_lived_through_what_is_erased_is_gone_and_all_else_stays(
     history, sample
@@ -505,7 +505,7 @@ lines = st.builds(
 
 
 @given(st.lists(st.none() | lines, max_size=20))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_what_counts_for_erasing_is_what_counts_for_reading(given_lines):
     survey = Survey()
     for offset, line in enumerate(given_lines):

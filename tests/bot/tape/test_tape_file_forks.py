@@ -32,6 +32,7 @@ async def long_tape(store: FileTapeStore) -> list[TapeEntry]:
     return await store.read(TAPE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [None, 1, 2, 600, 701, 702, 2105, 2156])
 async def test_a_fork_holds_what_its_parent_held_from_there_on(tmp_path, first):
     """Under the same ids, whatever is packed or sealed or was dropped, and after reopening."""

@@ -426,7 +426,7 @@ async def test_whoever_follows_inside_a_fork_sees_what_is_written_there(tape):
     async with tape.fork() as fork:
         await fork.append(says("c"))
         entries = fork.store.follow(TAPE, 3)
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             assert names([await anext(entries), await anext(entries)]) == ["b", "c"]
             await tape.append(says("meanwhile"))
             await fork.append(says("d"))

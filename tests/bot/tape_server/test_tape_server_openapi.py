@@ -20,6 +20,8 @@ from tape_server_rig import TAPE, serving
 from bot.tape.entries import anchor, message
 from bot.tape.wire import NDJSON
 
+pytestmark = pytest.mark.slow
+
 CHECKS = (
     not_a_server_error,
     status_code_conformance,
@@ -75,8 +77,6 @@ def test_whatever_is_asked_is_answered_as_the_document_says(server):
 
         @hypothesis.settings(
             max_examples=12,
-            deadline=None,
-            derandomize=True,
             database=None,
             suppress_health_check=list(hypothesis.HealthCheck),
         )

@@ -29,6 +29,7 @@ def program(tmp_path):
     held.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGINT])
 async def test_on_a_signal_the_server_ends_cleanly_and_what_it_took_is_kept(program, by):
     token = program.tokens.add("bot", "append", ["*"])
@@ -46,6 +47,7 @@ async def test_on_a_signal_the_server_ends_cleanly_and_what_it_took_is_kept(prog
     await found.close()
 
 
+@pytest.mark.slow
 async def test_no_token_no_session_and_no_word_is_in_the_log(tmp_path):
     program = Program(tmp_path, log_level="debug")
     token = program.tokens.add("bot", "append", ["*"])
@@ -67,6 +69,7 @@ def test_without_a_token_the_server_does_not_start_and_says_how_to_make_one(prog
     assert "tapebot tape-server token add NAME" in program.refusal()
 
 
+@pytest.mark.slow
 def test_a_folder_in_use_is_told(program):
     program.tokens.add("bot", "append", ["*"])
     program.start()
@@ -74,6 +77,7 @@ def test_a_folder_in_use_is_told(program):
     assert "in use by another tapebot" in program.refusal()
 
 
+@pytest.mark.slow
 def test_a_port_in_use_is_told(program):
     program.tokens.add("bot", "append", ["*"])
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -84,6 +88,7 @@ def test_a_port_in_use_is_told(program):
     assert "TAPEBOT_TAPE_SERVER_LISTEN" in refusal
 
 
+@pytest.mark.slow
 def test_a_missing_package_is_told_with_how_to_install_it(program):
     program.tokens.add("bot", "append", ["*"])
     hidden = program.home / "hidden"
@@ -93,6 +98,7 @@ def test_a_missing_package_is_told_with_how_to_install_it(program):
     assert "needs uvicorn: pip install 'tapebot[tape-server]'" in program.refusal()
 
 
+@pytest.mark.slow
 def test_tokens_are_made_listed_and_removed_at_the_command_line(program):
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -152,12 +158,13 @@ async def test_a_connection_on_which_no_request_comes_is_closed(tmp_path, monkey
             if begun:
                 await stream.send(begun)
             tasks.start_soon(trickle)
-            with anyio.fail_after(4), suppress(anyio.BrokenResourceError, anyio.EndOfStream):
+            with anyio.fail_after(20), suppress(anyio.BrokenResourceError, anyio.EndOfStream):
                 while True:
                     await stream.receive()
             tasks.cancel_scope.cancel()
 
 
+@pytest.mark.slow
 async def test_connections_alone_do_not_use_up_the_descriptors(program):
     token = program.tokens.add("bot", "append", ["*"])
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -171,7 +178,7 @@ async def test_connections_alone_do_not_use_up_the_descriptors(program):
         host, port = url.removeprefix("http://").split(":")
         for _ in range(100):
             await held.enter_async_context(await anyio.connect_tcp(host, int(port)))
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             await store.create_tape(TAPE)
     await store.close()
 

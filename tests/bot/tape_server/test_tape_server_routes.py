@@ -394,7 +394,7 @@ async def test_a_follower_ends_when_the_server_stops(tmp_path):
             client = rig.client()
             tasks.start_soon(follow, client, opened)
             await opened.wait()
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             await ended.wait()
         await client.aclose()
 

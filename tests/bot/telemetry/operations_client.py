@@ -42,7 +42,7 @@ class Client:
         )
 
     async def until(self, path: str, status: int) -> dict:
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             while True:
                 found, checks = await self.get(path)
                 if found == status:

@@ -15,6 +15,8 @@ from bot.database.wakeups import Wakeups
 from bot.telemetry import instruments
 from bot.telemetry.operations import Operations
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 async def database():
@@ -90,7 +92,7 @@ async def test_leases_are_seen_in_numbers(operations, database):
             await anyio.sleep_forever()
 
         tasks.start_soon(leases.hold, "channel/telegram", job)
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             while (await client.series()).get(("tapebot_leases_held",)) != 1:
                 await anyio.sleep(0.02)
         assert (await client.series())["tapebot_leases_lost_total",] == 0

@@ -12,6 +12,7 @@ import pytest
 from operations_client import running
 from pydantic import BaseModel
 
+from bot.bus import Address
 from bot.bus.observed import ObservedBus
 from bot.errors import (
     DatabaseUnavailable,
@@ -26,6 +27,7 @@ from bot.memory.snapshot import HISTORY
 from bot.telemetry import instruments, metrics
 from bot.telemetry.instruments import Reading, Sampled
 from bot.telemetry.operations import Operations
+from bot.testing.fake_channel import FakeChannel
 from bot.testing.host import Bounds, session_host
 from bot.testing.scripted_model import Held, ScriptedModel, calls, consolidates, says
 from bot.tools.registry import Tool, ToolOutcome
@@ -92,6 +94,23 @@ async def test_a_scrape_shows_the_turns_calls_tokens_and_tools_of_what_was_asked
         assert words not in text
 
 
+async def test_an_answer_shown_elsewhere_than_in_its_chat_is_timed_to_its_last_word(
+    operations, tmp_path
+):
+    async with (
+        session_host(tmp_path, Observed(), over=ObservedBus) as host,
+        running(operations) as client,
+    ):
+        desk = FakeChannel(ObservedBus(host.bus).channel("web"), "web")
+        asked = await host.channel.send("/status", via=Address("web", "desk.1"))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(desk.run)
+            await desk.answer_to(asked)
+            await host.until_pending(0)
+            tasks.cancel_scope.cancel()
+        assert (await client.series())["tapebot_delivery_seconds_count", "web", "delivered"] == 1
+
+
 async def test_a_message_that_a_kill_left_is_counted_as_redelivered(operations, tmp_path):
     async with session_host(tmp_path, Observed(), over=ObservedBus) as host:
         host.channel.reports = False
@@ -154,7 +173,7 @@ async def test_what_cannot_be_asked_for_is_left_out_until_it_can(operations):
     async with running(operations) as client:
 
         async def until(there: bool) -> dict:
-            with anyio.fail_after(5):
+            with anyio.fail_after(30):
                 while (("tapebot_test_depth", "a") in (found := await client.series())) != there:
                     await anyio.sleep(0.01)
             return found
@@ -214,7 +233,7 @@ async def test_a_check_that_cannot_even_be_cancelled_is_answered_in_time_and_ask
     operations.check("disk", ask, seconds=0.1)
     async with running(operations) as client:
         for _ in range(3):
-            with anyio.fail_after(1):
+            with anyio.fail_after(20):
                 status, checks = await client.get("/readyz")
             assert status == 503
             assert checks["disk"].startswith("it has not answered for")
@@ -224,6 +243,7 @@ async def test_a_check_that_cannot_even_be_cancelled_is_answered_in_time_and_ask
         await client.until("/readyz", 200)
 
 
+@pytest.mark.slow
 async def test_an_answer_counts_for_a_second_and_not_longer(operations):
     asked: list[float] = []
 
@@ -236,7 +256,7 @@ async def test_an_answer_counts_for_a_second_and_not_longer(operations):
         began = anyio.current_time()
         for _ in range(10):
             asking.start_soon(client.get, "/readyz")
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             while len(asked) < 2:
                 assert anyio.current_time() - began < 3
                 await client.get("/readyz")

@@ -19,8 +19,9 @@ import pytest
 from aiohttp import web
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from bot.bus import Address, Inbound, Sender
+from bot.bus import Address, Answer, Inbound, Sender
 from bot.bus.journal import JournalState, Record, encode_in
+from bot.bus.local import LocalBus
 from bot.bus.observed import ObservedBus
 from bot.errors import ModelRejected
 from bot.telemetry import tracing
@@ -246,6 +247,22 @@ async def test_what_is_noted_is_bounded(monkeypatch):
             assert tracing.noted("fake:1", "m0") is None
             assert tracing.noted("fake:1", None, "m0", "m10000") == PLACE
         assert tracing.noted("fake:1", "m10000") is None
+
+
+async def test_an_answer_shown_elsewhere_goes_on_in_the_trace_of_its_command(tmp_path, monkeypatch):
+    async with collecting() as (collector, environment):
+        monkeypatch.setenv(*environment.popitem())
+        async with exporting("worker"):
+            bus = ObservedBus(LocalBus(tmp_path / "bus", session_limit=9, sync=False))
+            desk = Address("web", "desk.1")
+            asked = replace(message(None).inbound, text="/memory", via=desk)
+            await bus.channel("web").publish(asked)
+            taken = await (await bus.claim()).receive()
+            await bus.send(Answer(desk, "a1", "done", asked.id, of=asked.session))
+            shown = await bus.channel("web").receive()
+            assert shown.trace == taken.inbound.trace
+            await bus.aclose()
+    assert len({one.trace_id for one in collector.spans}) == 1
 
 
 async def test_a_turn_that_a_kill_cut_off_goes_on_in_the_same_trace(tmp_path, monkeypatch):

@@ -217,7 +217,7 @@ async def test_a_call_that_a_kill_cut_short_makes_and_wants_one_problem(tmp_path
     chat.planned = [("problem_open", {"problem": "Taxes"})]
     async with session_host(tmp_path, model) as host:
         sent = await host.channel.send("do it")
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await entered.wait()
     release.set()
     async with session_host(tmp_path, model) as host:

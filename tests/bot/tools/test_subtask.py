@@ -153,7 +153,7 @@ async def test_stop_ends_it_and_leaves_nothing_of_it(tmp_path):
     model = ScriptedModel([RUN, calls(("tape_anchors", {})), held, says("ok")])
     async with session_host(tmp_path, model) as host:
         await host.channel.send("go")
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await held.entered.wait()
         assert await host.channel.ask("/stop") == "Stopped."
         assert await results(host) == []
@@ -209,7 +209,7 @@ async def test_after_a_kill_behind_it_it_is_not_run_again_and_its_cost_is_kept(t
     model = ScriptedModel([RUN, says("Beatrix."), held])
     async with session_host(tmp_path, model) as host:
         await host.channel.send("go")
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await held.entered.wait()
     again = ScriptedModel([says("It is Beatrix.")])
     async with session_host(tmp_path, again) as host:
