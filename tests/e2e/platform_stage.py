@@ -145,6 +145,7 @@ class Stage:
         """Return the environment of a tapebot that lives here."""
         settings = {
             "home": home,
+            "web_listen": "off",
             "telegram_token": self.telegram.token,
             "telegram_api_base": self.telegram.url,
             "discord_token": self.discord.token,

@@ -34,6 +34,8 @@ What is my name?
 def environment(folder: Path, **settings: str) -> dict[str, str]:
     kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
     own = {"HOME": str(folder), "TAPEBOT_HOME": str(folder / "home"), "PYTHONPATH": str(ROOT)}
+    # Many run at once, and have one machine.
+    own["TAPEBOT_WEB_LISTEN"] = "off"
     return {**kept, **own, **settings}
 
 

@@ -24,6 +24,7 @@ def terminal(tmp_path):
                 "TERM": "xterm",
                 "HOME": str(tmp_path),
                 "TAPEBOT_HOME": str(tmp_path / "home"),
+                "TAPEBOT_WEB_LISTEN": "off",
                 **environment,
             },
             encoding="utf-8",
@@ -45,6 +46,7 @@ def _leave(child):
     child.wait()
 
 
+@pytest.mark.slow
 def test_a_model_at_hand_is_offered_once_and_a_no_is_kept(tmp_path, terminal):
     first = terminal(OPENAI_API_KEY="sk-for-tests-only")
     first.expect("OPENAI_API_KEY is set.*what you say would be sent there")
@@ -61,6 +63,7 @@ def test_a_model_at_hand_is_offered_once_and_a_no_is_kept(tmp_path, terminal):
     assert b"sk-for-tests-only" not in written
 
 
+@pytest.mark.slow
 def test_a_yes_is_kept_for_the_next_start(tmp_path, terminal):
     first = terminal(MISTRAL_API_KEY="for-tests-only")
     first.expect("Use it?")
@@ -73,6 +76,7 @@ def test_a_yes_is_kept_for_the_next_start(tmp_path, terminal):
     _leave(second)
 
 
+@pytest.mark.slow
 def test_the_end_of_input_at_the_question_is_a_no(terminal):
     child = terminal(OPENAI_API_KEY="sk-for-tests-only")
     child.expect("Use it?")

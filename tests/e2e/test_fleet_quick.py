@@ -13,6 +13,8 @@ from fleet_database import check_database
 from fleet_scenes import calm, kill_gateway, kill_worker
 from fleet_trial import Trial, open_trial
 
+pytestmark = pytest.mark.slow
+
 SEED = 20_261_123
 
 

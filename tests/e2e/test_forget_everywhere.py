@@ -395,7 +395,7 @@ async def test_a_consolidation_that_runs_does_not_bring_back_what_was_erased(
     async with home(tmp_path, model, Bounds(window=4)) as host:
         await host.channel.ask(f"My cat is {CAT}")
         await host.channel.ask("Good morning")
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await held.entered.wait()
         assert "Forgotten" in await erase(host, CAT)
         held.release.set()

@@ -22,6 +22,8 @@ from bot.tape.entries import TapeEntry
 from bot.tape.search import SearchQuery
 from bot.tape.stores.file import FileTapeStore
 
+pytestmark = pytest.mark.slow
+
 HOST = Path(__file__).with_name("kill_index_host.py")
 KILLED = -9
 SECONDS = 30.0

@@ -24,6 +24,8 @@ from bot.cli.memory_audit import audit_memory
 from bot.cli.tape_verify import verify
 from bot.settings import Settings, load_settings
 
+pytestmark = pytest.mark.slow
+
 HOST = Path(__file__).with_name("problems_host.py")
 MARKS = (
     '"memory.bus"', '"problem/', '"turn.end"', '"turn.start"', '"tool_call"', '"tool_result"',

@@ -138,6 +138,7 @@ async def check(folder: Path, acknowledged: dict[str, dict[int, str]]) -> None:
     await store.close()
 
 
+@pytest.mark.slow
 async def test_a_server_killed_between_append_and_answer_loses_nothing_and_repeats_nothing(
     tmp_path,
 ):

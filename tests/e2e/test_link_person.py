@@ -305,7 +305,7 @@ async def test_a_consolidation_that_runs_while_they_are_parted_learns_nothing_fo
         await here.join(ADA, ELSE)
         for text in (quote, "Well.", "Yes."):
             await here.ask(ELSE, text)
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await held.entered.wait()
         await here.part(ADA)
         held.release.set()
@@ -326,7 +326,7 @@ async def test_a_turn_that_runs_while_they_are_parted_saves_for_its_own_side_and
         await here.join(ADA, ELSE)
         await here.ask(ELSE, "/new now")
         await here.send(ELSE, "What do I like?")
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await held.entered.wait()
         assert "zebras" in str(model.requests[-1].messages)
         await here.part(ADA)

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 import anyio
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from link_home import Home, home
 
@@ -116,17 +116,15 @@ def _lived(todo: list[tuple[str, str, str]]) -> None:
         anyio.run(_live, Path(folder), todo)
 
 
-_QUIETLY = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
-
-
-@settings(max_examples=8, **_QUIETLY)  # type: ignore[arg-type]
+@pytest.mark.slow
+@settings(max_examples=8)
 @given(st.lists(steps, min_size=4, max_size=12))
 def test_each_knows_what_was_said_by_whom_they_are_joined_with(todo):
     _lived(todo)
 
 
 @pytest.mark.slow
-@settings(max_examples=25, **_QUIETLY)  # type: ignore[arg-type]
+@settings(max_examples=25)
 @given(st.lists(steps, min_size=10, max_size=25))
 def test_each_knows_what_was_said_by_whom_they_are_joined_with_in_long_lives(todo):
     _lived(todo)

@@ -61,7 +61,7 @@ async def test_a_consolidation_that_ends_after_another_process_parted_them_learn
         await here.join(ADA, ELSE)
         for text in (quote, "Well.", "Yes."):
             await here.ask(ELSE, text)
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await held.entered.wait()
         other = Scopes(here.host.store, here.clock)
         await other.linking.open()
@@ -86,7 +86,7 @@ async def test_a_turn_that_runs_while_another_process_parts_them_saves_for_its_o
     async with home(tmp_path, model=model) as here:
         await here.join(ADA, ELSE)
         running = await here.send(ELSE, said)
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await held.entered.wait()
         other = Scopes(here.host.store, here.clock)
         await other.linking.open()

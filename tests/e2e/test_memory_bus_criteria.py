@@ -371,7 +371,7 @@ async def test_problems_of_several_chats_are_worked_on_at_the_same_time(tmp_path
                 await host.channel.answer_to(await host.channel.send(text, chat=str(chat)))
             sent.append(await host.channel.send(TALK.format(word), chat=str(chat)))
         # Each waits for the model while the others do: none for another.
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             for step in held.values():
                 await step.entered.wait()
         for word, request in zip(held, model.requests, strict=True):

@@ -9,6 +9,8 @@ import sys
 import zipfile
 from pathlib import Path
 
+import pytest
+
 TELEGRAM = "123456789:AAsecretTokenOfTheTelegramBotXYZ0123"
 DISCORD = "MTAsecretdiscordtoken.GsecrT.abcdefghijklmnopqrstuvwxyz0123456789AB"
 
@@ -29,6 +31,7 @@ def program(home: Path, *arguments: str, said: str = "") -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_an_archive_made_by_the_program_holds_the_words_and_no_token(tmp_path):
     told = program(
         tmp_path, said="I live in Oslo.\n/memory add I like jasmine tea\n/memory export\n"

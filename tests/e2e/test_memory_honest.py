@@ -52,6 +52,7 @@ def test_the_statements_are_many_and_in_many_languages():
     assert len(LANGUAGES) >= 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
 async def test_what_an_honest_consolidation_learns_is_kept(tmp_path, language):
     current: list[Pair] = []

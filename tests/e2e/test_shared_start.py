@@ -16,6 +16,8 @@ from databases import drop, fresh_database
 
 from bot.testing.telegram_server import TelegramServer
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 SECONDS = 60
 TOKEN = "999:a-token-that-nobody-knows-of-at-all"

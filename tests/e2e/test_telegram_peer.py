@@ -45,6 +45,6 @@ async def test_a_conversation_with_the_foreign_telegram():
 
 
 async def poll_and_answer(bot):
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         (update,) = await bot.get_updates(timeout=10)
     await bot.send_message(update.message.chat.id, f"{update.message.text} to you")

@@ -1,0 +1,41 @@
+"""What a person does in the chat, and sees there."""
+
+from __future__ import annotations
+
+from playwright.async_api import Locator, Page, expect
+
+BOX = "#chat-text"
+
+
+async def say(page: Page, text: str) -> None:
+    """Write a message, and send it with Enter."""
+    await page.locator(BOX).fill(text)
+    await page.locator(BOX).press("Enter")
+
+
+def answers(page: Page) -> Locator:
+    """The bot's whole answers."""
+    return page.locator(".chat-row.bot:not(.growing)")
+
+
+def said(page: Page) -> Locator:
+    """The person's messages."""
+    return page.locator(".chat-row.person")
+
+
+async def shown(page: Page) -> list[str]:
+    """Return what the rows say, in their order."""
+    texts = await page.locator(".chat-row .chat-body").all_inner_texts()
+    return [text.strip() for text in texts]
+
+
+async def expect_shown(page: Page, words: list[str]) -> None:
+    """Wait until the rows say this, in this order."""
+    await expect(page.locator(".chat-row .chat-body")).to_have_text(words, use_inner_text=True)
+
+
+async def until_quiet(page: Page) -> None:
+    """Wait until nothing is under way: the bot does nothing, and all that was said is accepted."""
+    await expect(page.locator("#chat-stop")).to_be_hidden()
+    await expect(page.locator(".chat-sending")).to_have_count(0)
+    await expect(page.locator("#chat-state")).to_be_empty()

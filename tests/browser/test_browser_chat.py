@@ -1,0 +1,442 @@
+"""The chat, as a person has it: written, streamed, cut off, attacked, on a phone, by keys alone."""
+
+from __future__ import annotations
+
+import re
+import signal
+from pathlib import Path
+
+import anyio
+import pytest
+from browser_chat import BOX, answers, expect_shown, said, say, shown, until_quiet
+from browser_checks import WITHIN, OpenPage, Watch, assert_fits, check_page, drawn, shot
+from browser_site import Site
+from playwright.async_api import Page, WebSocketRoute, expect
+
+from bot.testing.openai_server import Reply
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+expect.set_options(timeout=WITHIN)
+
+LONG = """\
+## What I found
+
+Some **bold** words, `code`, and [a link](https://example.org/page).
+
+1. first
+2. second
+
+```python
+def hello() -> None:
+    print("hello")
+```
+
+| name | value |
+|---|---|
+| one | 1 |
+"""
+
+HOSTILE = """\
+<script>document.title = "owned"</script><img src=x onerror="document.title='owned'">
+<svg onload="document.title='owned'"></svg><style>body{display:none}</style>
+[click](javascript:document.title='owned') [data](data:text/html,<script>1</script>)
+![tracked](https://tracker.invalid/pixel.png) <img src="https://tracker.invalid/p.png">
+<iframe src="https://tracker.invalid/"></iframe> <form action="https://tracker.invalid/"></form>
+\u202eevil\u202c zero\u200bwidth\ufeff <a href="https://tracker.invalid" style="position:fixed">all</a>
+"""
+
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgaPj/HwAEgQKA6qKmOQAAAABJRU5ErkJggg=="
+"""A PNG of one pixel, in base64."""
+
+
+async def test_answer_is_streamed_and_shown_once(page: Page, site: Site) -> None:
+    gate = anyio.Event()
+    site.talk.answers["tell me"] = Reply(LONG, gate=gate, piece=12)
+    await say(page, "Please tell me")
+    await expect(page.locator(".chat-row.growing")).to_contain_text("What")
+    await expect(page.locator("#chat-stop")).to_be_visible()
+    # It is read aloud when it is whole, not word by word.
+    await expect(page.locator("#chat-log")).to_have_attribute("aria-busy", "true")
+    await shot(page, "chat-growing")
+    gate.set()
+    await expect(answers(page)).to_have_count(1)
+    await expect(page.locator(".chat-row.growing")).to_have_count(0)
+    await expect(page.locator("#chat-log")).not_to_have_attribute("aria-busy", "true")
+    await until_quiet(page)
+    await expect(page.locator(".chat-row")).to_have_count(2)
+    await page.get_by_role("button", name="Copy").click()
+    await page.wait_for_function(
+        "(code) => navigator.clipboard.readText().then((copied) => copied === code)",
+        arg='def hello() -> None:\n    print("hello")\n',
+    )
+    await check_page(page)
+    await shot(page, "chat-light")
+    await page.reload()
+    await expect(answers(page)).to_have_count(1)
+    await expect(page.locator(".chat-row")).to_have_count(2)
+
+
+async def test_stop_ends_an_answer_under_way(page: Page, site: Site) -> None:
+    site.talk.answers["for ever"] = Reply("Once upon a time", gate=anyio.Event())
+    await say(page, "Write for ever")
+    await page.get_by_role("button", name="Stop the answer").click()
+    await expect(said(page).last).to_contain_text("/stop")
+    await until_quiet(page)
+    await expect(page.locator(".chat-row.growing")).to_have_count(0)
+    await expect(page.locator(BOX)).to_be_focused()
+
+
+async def test_server_killed_in_mid_answer_shows_everything_once(
+    page: Page, site: Site, watch: Watch
+) -> None:
+    gate = anyio.Event()
+    site.talk.answers["kill"] = Reply("This answer outlives the program.", gate=gate)
+    await say(page, "kill yourself while you answer")
+    await expect(page.locator(".chat-row.growing")).to_contain_text("This")
+    watch.is_cut = True
+    await site.end(signal.SIGKILL)
+    await expect(page.locator("#chat-state")).to_contain_text("Reconnecting")
+    await say(page, "and this was said meanwhile")
+    await expect(page.locator("#chat-state")).to_contain_text("1 message waits")
+    await shot(page, "chat-cut")
+    gate.set()
+    await site.start()
+    await expect(answers(page)).to_have_count(2)
+    await until_quiet(page)
+    watch.is_cut = False
+    everything = ["All right.", "This answer outlives the program.", "and this was said meanwhile",
+                  "kill yourself while you answer"]  # fmt: skip
+    assert sorted(await shown(page)) == everything
+    await page.reload()
+    await expect(answers(page)).to_have_count(2)
+    assert sorted(await shown(page)) == everything
+
+
+async def test_draft_and_unsent_messages_outlive_a_reload(
+    page: Page, site: Site, watch: Watch
+) -> None:
+    await page.locator(BOX).fill("a draft\nof two lines")
+    await page.reload()
+    await expect(page.locator(BOX)).to_have_value("a draft\nof two lines")
+    # The page's own network is cut: what is said stays in the tab, over a reload from its cache, too.
+    watch.is_cut = True
+    await site.end(signal.SIGKILL)
+    await say(page, "kept in the tab")
+    await expect(said(page)).to_have_count(1)
+    kept = await page.evaluate("Object.values(sessionStorage).join()")
+    assert "kept in the tab" in kept
+    await site.start()
+    await expect(answers(page)).to_have_count(1)
+    await until_quiet(page)
+    watch.is_cut = False
+    # It is let go of when the bot has said that it has it.
+    await page.wait_for_function(
+        "(text) => !Object.values(sessionStorage).join().includes(text)", arg="kept in the tab"
+    )
+
+
+async def test_two_tabs_show_the_same_conversation(page: Page, site: Site) -> None:
+    other = await page.context.new_page()
+    await other.goto(site.url)
+    gate = anyio.Event()
+    site.talk.answers["both"] = Reply("For both of you.", gate=gate)
+    await say(page, "Can both see this?")
+    await expect(said(other)).to_contain_text("Can both see this?")
+    await expect(other.locator(".chat-row.growing")).to_contain_text("For")
+    gate.set()
+    await expect(answers(other)).to_contain_text("For both of you.")
+    await say(other, "The other one speaks")
+    await expect(answers(page)).to_have_count(2)
+    await until_quiet(page)
+    await until_quiet(other)
+    words = ["Can both see this?", "For both of you.", "The other one speaks", "All right."]
+    await expect_shown(page, words)
+    await expect_shown(other, words)
+
+
+async def test_commands_are_completed_by_keys_alone(page: Page) -> None:
+    box = page.locator(BOX)
+    await expect(box).to_be_focused()
+    await page.keyboard.type("/mem")
+    options = page.get_by_role("option")
+    await expect(options).to_have_count(1)
+    await expect(box).to_have_attribute("aria-activedescendant", "chat-option-0")
+    await check_page(page)
+    await page.keyboard.press("Tab")
+    await expect(box).to_have_value("/memory ")
+    await expect(options).not_to_have_count(1)
+    await shot(page, "chat-commands")
+    await page.keyboard.type("und")
+    await expect(options).to_have_count(1)
+    await page.keyboard.press("Enter")
+    await expect(box).to_have_value("/memory undo")
+    await page.keyboard.press("Escape")
+    await expect(page.get_by_role("listbox", name="Commands")).to_be_hidden()
+    await expect(box).not_to_have_attribute("role", re.compile(""))
+    await page.keyboard.press("Enter")
+    await expect(answers(page)).to_have_count(1)
+    await page.keyboard.type("/")
+    await page.keyboard.press("ArrowDown")
+    await page.keyboard.press("ArrowDown")
+    await page.keyboard.press("ArrowUp")
+    await expect(box).to_have_attribute("aria-activedescendant", "chat-option-1")
+    await page.keyboard.press("Escape")
+    await expect(box).to_have_value("/")
+
+
+async def test_commands_are_completed_for_whoever_types_before_the_connection_is_there(
+    page: Page,
+) -> None:
+    told: list[tuple[WebSocketRoute, str | bytes]] = []
+
+    def hold(route: WebSocketRoute) -> None:
+        route.connect_to_server().on_message(lambda frame: told.append((route, frame)))
+
+    await page.route_web_socket(re.compile("/chat/socket"), hold)
+    await page.reload()
+    await page.keyboard.type("/mem")
+    await expect(page.locator(BOX)).to_have_value("/mem")
+    with anyio.fail_after(60):
+        while not told:
+            await anyio.sleep(0.05)  # the browser's messages have no event here
+    for route, frame in told:
+        route.send(frame)
+    await expect(page.get_by_role("option")).to_have_count(1)
+    await page.keyboard.press("Tab")
+    await expect(page.locator(BOX)).to_have_value("/memory ")
+
+
+async def test_enter_of_a_composition_and_with_shift_send_nothing(page: Page) -> None:
+    box = page.locator(BOX)
+    await page.keyboard.type("one")
+    await page.keyboard.press("Shift+Enter")
+    await page.keyboard.type("two")
+    await box.dispatch_event("keydown", {"key": "Enter", "isComposing": True})
+    await box.dispatch_event("keydown", {"key": "Enter", "keyCode": 229})
+    await expect(box).to_have_value("one\ntwo")
+    await page.keyboard.press("Enter")
+    await expect(said(page)).to_have_count(1)
+    await expect(answers(page)).to_have_count(1)
+    assert (await shown(page))[0] == "one\ntwo"
+
+
+async def test_dropped_image_is_previewed_sent_and_shown(page: Page) -> None:
+    carried = await page.evaluate_handle(
+        """(base64) => {
+          const bytes = Uint8Array.from(atob(base64), (one) => one.charCodeAt(0));
+          const carried = new DataTransfer();
+          carried.items.add(new File([bytes], "dot.png", {type: "image/png"}));
+          carried.items.add(new File(["plain words"], "notes.txt", {type: "text/plain"}));
+          return carried;
+        }""",
+        PIXEL,
+    )
+    await page.dispatch_event("#chat-log", "dragenter", {"dataTransfer": carried})
+    await expect(page.locator("#chat-drop")).to_be_visible()
+    await page.dispatch_event("#chat-log", "drop", {"dataTransfer": carried})
+    await expect(page.locator("#chat-drop")).to_be_hidden()
+    await expect(page.locator(".chat-file")).to_have_count(2)
+    await page.locator(BOX).fill("Look at these")
+    await check_page(page)
+    await shot(page, "chat-files")
+    await page.locator(BOX).press("Enter")
+    await expect(answers(page)).to_have_count(1)
+    await until_quiet(page)
+    image = said(page).locator("img")
+    await expect(image).to_have_attribute("alt", "dot.png")
+    # It comes from the bot now, and is really there.
+    await expect(image).to_have_attribute("src", re.compile("/chat/attachments"))
+    assert await image.evaluate("(one) => one.decode().then(() => one.naturalWidth)") == 1
+    await expect(said(page).get_by_role("link", name="notes.txt")).to_be_visible()
+
+
+async def test_file_that_is_too_large_is_refused_in_words_before_it_is_sent(
+    page: Page, tmp_path: Path
+) -> None:
+    # How large one may be is told with the first word of the connection.
+    await say(page, "Hello")
+    await expect(answers(page)).to_have_count(1)
+    await page.locator("#chat-picker").set_input_files(
+        [{"name": "nothing.txt", "mimeType": "text/plain", "buffer": b""}]
+    )
+    await expect(page.locator("#toasts")).to_contain_text("“nothing.txt” is empty")
+    # On the disk: a browser is long about so many bytes that it is given in a message.
+    huge = tmp_path / "huge.bin"
+    with huge.open("wb") as made:
+        made.truncate(45_000_000)
+    await page.locator("#chat-picker").set_input_files(huge)
+    await expect(page.locator("#toasts")).to_contain_text("“huge.bin” is too large")
+    await expect(page.locator(".chat-file")).to_have_count(0)
+
+
+async def test_hostile_words_are_only_words_in_both_directions(
+    page: Page, open_page: OpenPage, site: Site
+) -> None:
+    wall = "x" * 100_000
+    site.talk.answers["owned"] = Reply(HOSTILE, piece=25)
+    site.talk.answers["wall"] = Reply(wall, piece=5_000)
+    await say(page, HOSTILE)
+    await expect(answers(page)).to_have_count(1)
+    await say(page, "wall" + "y" * 20_000)
+    await expect(answers(page)).to_have_count(2)
+    await until_quiet(page)
+    for at in (page, await open_page(phone=True)):
+        await expect(answers(at)).to_have_count(2)
+        await expect(at).to_have_title("Chat · tapebot")
+        log = at.locator("#chat-log")
+        await expect(
+            log.locator("script, style, iframe, form, svg, img, [onerror], [style]")
+        ).to_have_count(0)
+        links = await log.locator("a").evaluate_all("(all) => all.map((one) => one.protocol)")
+        assert set(links) <= {"https:"}
+        assert "<script>" in (await shown(at))[0]
+        assert "<script>" in (await shown(at))[1]
+        await assert_fits(at)
+        await check_page(at)
+
+
+async def test_message_that_is_too_long_is_refused_in_words_and_stays_in_the_box(
+    page: Page,
+) -> None:
+    await page.locator(BOX).fill("z" * 32_001)
+    await page.locator(BOX).press("Enter")
+    await expect(page.locator("#toasts")).to_contain_text("32,001 characters")
+    await expect(page.locator(BOX)).to_have_value("z" * 32_001)
+    await expect(said(page)).to_have_count(0)
+
+
+async def test_pressed_button_gives_its_command_and_its_answer_takes_the_place(
+    page: Page, site: Site
+) -> None:
+    await say(page, "/problem new Taxes")
+    await expect(answers(page)).to_have_count(1)
+    await say(page, "/problem new Trip")
+    await expect(answers(page)).to_have_count(2)
+    other = await page.context.new_page()
+    await other.goto(site.url)
+    await page.get_by_role("button", name="Taxes").last.click()
+    await expect(answers(page).last).to_contain_text("“Trip” is paused.")
+    await expect(answers(page)).to_have_count(2)
+    await until_quiet(page)
+    await expect(answers(other).last).to_contain_text("“Trip” is paused.")
+    words = await shown(page)
+    await expect_shown(other, words)
+    await page.reload()
+    await expect_shown(page, words)
+    await check_page(page)
+    await shot(page, "chat-buttons")
+
+
+async def test_answer_in_a_tab_that_nobody_looks_at_is_counted_in_its_title(
+    page: Page, site: Site
+) -> None:
+    gate = anyio.Event()
+    site.talk.answers["later"] = Reply("Here it is.", gate=gate)
+    await say(page, "Tell me later")
+    await expect(page.locator(".chat-row.growing")).to_contain_text("Here")
+    session = await page.context.new_cdp_session(page)
+    await session.send("Emulation.setFocusEmulationEnabled", {"enabled": False})
+    front = await page.context.new_page()
+    await front.goto(f"{site.url}/account")
+    await front.bring_to_front()
+    # No frames are drawn there any more.
+    away = "() => document.hidden || !document.hasFocus()"
+    await page.wait_for_function(away, polling=100)
+    gate.set()
+    await expect(page).to_have_title("(1) ● Chat · tapebot")
+    await page.bring_to_front()
+    await page.evaluate("dispatchEvent(new Event('focus'))")
+    await expect(page).to_have_title("Chat · tapebot")
+
+
+async def test_older_lines_come_above_without_a_jump(page: Page) -> None:
+    for number in range(40):
+        await say(page, f"/status {number}")
+        await expect(answers(page)).to_have_count(number + 1)
+    await page.reload()
+    await expect(page.locator(".chat-row")).to_have_count(50)
+    await until_quiet(page)
+    first = await page.locator(".chat-row").first.element_handle()
+    assert first is not None
+    scroll = "document.getElementById('chat-scroll')"
+    before = await page.evaluate(
+        f"(row) => {{ {scroll}.scrollTop = 150; return row.getBoundingClientRect().top; }}", first
+    )
+    await expect(page.locator(".chat-row")).to_have_count(80)
+    await drawn(page)
+    after = await page.evaluate("(row) => row.getBoundingClientRect().top", first)
+    assert abs(after - before) < 2
+    # Whoever reads further up is not moved by what comes.
+    await say(page, "/status more")
+    await page.evaluate(f"{scroll}.scrollTop = 600")
+    await expect(answers(page)).to_have_count(41)
+    await expect(page.get_by_role("button", name="Show older messages")).to_be_hidden()
+
+
+async def test_login_that_ended_is_told_and_what_is_written_stays(page: Page, site: Site) -> None:
+    other = await page.context.new_page()
+    await other.goto(f"{site.url}/account")
+    await other.get_by_role("button", name="Log out").click()
+    await other.wait_for_url(f"{site.url}/login")
+    await say(page, "too late")
+    await expect(page.locator("#chat-state").get_by_role("link")).to_have_attribute(
+        "href", "/login?next=/"
+    )
+    await expect(said(page)).to_contain_text("too late")
+    await check_page(page)
+    await shot(page, "chat-ended")
+
+
+async def test_phone_has_everything_within_its_width(open_page: OpenPage, site: Site) -> None:
+    page = await open_page(phone=True, dark=True)
+    site.talk.answers["tell me"] = Reply(LONG)
+    await page.locator(BOX).fill("tell me")
+    await page.get_by_role("button", name="Send").tap()
+    await expect(answers(page)).to_have_count(1)
+    await until_quiet(page)
+    await check_page(page)
+    await shot(page, "chat-phone-dark")
+    # With a keyboard on the screen there is little room; the box is in it.
+    await page.set_viewport_size({"width": 360, "height": 330})
+    await page.locator(BOX).fill("/")
+    await expect(page.get_by_role("listbox", name="Commands")).to_be_visible()
+    await expect(page.locator(BOX)).to_be_in_viewport(ratio=1)
+    await assert_fits(page)
+    await shot(page, "chat-phone-keyboard")
+
+
+async def test_a_refused_file_is_told_between_the_header_and_the_box(page: Page) -> None:
+    empty = {"name": "empty.txt", "mimeType": "text/plain", "buffer": b""}
+    await page.set_input_files("#chat-picker", [empty])
+    # At one moment: it rises, and goes again.
+    await page.wait_for_function(
+        """() => {
+          const [header, toast, box] = ["header.site", "#toasts [role=alert]", ".chat-box"]
+            .map((one) => document.querySelector(one)?.getBoundingClientRect());
+          return toast && header.bottom < toast.top && toast.bottom <= box.top;
+        }"""
+    )
+
+
+async def test_headings_of_an_answer_stand_below_those_of_the_page(page: Page, site: Site) -> None:
+    site.talk.answers["headings"] = Reply("# First\n\n## Second")
+    await say(page, "headings please")
+    answer = answers(page).last
+    for name, level in (("First", "3"), ("Second", "4")):
+        heading = answer.get_by_role("heading", name=name)
+        await expect(heading).to_have_attribute("aria-level", level)
+
+
+async def test_a_file_is_added_and_removed_by_keys_alone(page: Page) -> None:
+    attach = page.get_by_role("button", name="Add files")
+    await attach.focus()
+    async with page.expect_file_chooser() as chosen:
+        await page.keyboard.press("Enter")
+    file = {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"words"}
+    await (await chosen.value).set_files([file])
+    await expect(page.locator(BOX)).to_be_focused()
+    remove = page.get_by_role("button", name="Remove notes.txt")
+    await remove.focus()
+    await page.keyboard.press("Enter")
+    await expect(remove).to_have_count(0)
+    await expect(attach).to_be_focused()

@@ -1,0 +1,299 @@
+"""The inspector as an owner uses it: from a fact to its words, from version to version, and back again."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from browser_chat import answers, say
+from browser_checks import WITHIN, OpenPage, Watch, check_page, shot
+from browser_site import Site
+from playwright.async_api import Browser, Page, expect
+from web_rig import Rig
+
+from bot.bus import Sender
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+expect.set_options(timeout=WITHIN)
+
+GROUP = "telegram:-1001234567890"
+BOB = Sender("8", "<b>Bob</b>")
+HOSTILE = (
+    "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
+    "<style>*{display:none}</style> ![x](https://tracker.invalid/x.png) {{ 7 * 7 }} $& \u202eevil"
+)
+PAGES = (
+    "/sessions",
+    "/sessions?words=nobody",
+    "/timeline?tape={tape}",
+    "/timeline?tape={tape}&entry=3",
+    "/timeline?tape={tape}&words=tracker",
+    "/timeline?tape={tape}&words=xyzzy",
+    "/memory?tape={tape}",
+    "/memory?tape={tape}&status=all",
+    "/memory?tape={tape}&words=xyzzy",
+    "/memory?tape=fake:empty",
+    "/memory?tape={group}",
+    "/memory?tape=workspace:shared",
+    "/memory?tape=person:fake:7",
+    "/fact?tape={tape}&number=1",
+    "/fact?tape={group}&number=1",
+    "/zones?tape={tape}",
+    "/zones?tape={tape}&from=0&to=2",
+    "/zones?tape=fake:empty",
+    "/problems?tape={tape}",
+    "/problems?tape=fake:empty",
+    "/reference?tape={tape}&key=deadline",
+    "/reference?tape=fake:empty",
+    "/turns?tape={tape}",
+    "/turns?tape=fake:empty",
+    "{turn}",
+    "/statistics",
+    "/statistics?tape={tape}&days=7",
+    "/account",
+)
+LOST = "/timeline?tape=no:such"
+PAPER = re.compile(rb"/Type\s*/Page[^s]")
+
+
+async def press(page: Page, name: str) -> None:
+    """Press a button that gives a command."""
+    await page.get_by_role("button", name=name, exact=True).first.click()
+
+
+async def close_answer(page: Page) -> None:
+    """Close the dialog of an answer; the page is loaded anew."""
+    async with page.expect_navigation():
+        await page.keyboard.press("Escape")
+
+
+async def test_a_fact_leads_to_its_words_in_the_timeline_and_to_the_gates_decision(rig, opened):
+    await rig.talk("fake:1", *[(f"Question {n}", "An answer.") for n in range(12)])
+    await rig.talk("fake:1", "Remember that I live in Bonn")
+    await rig.talk("fake:1", *[(f"Later {n}", "An answer.") for n in range(12)])
+    page = await opened("/memory?tape=fake:1")
+    await page.get_by_role("link", name="Fact 1: why").click()
+    decision = page.get_by_role("region", name="Decisions of the write gate")
+    await expect(decision).to_contain_text("approved")
+    await expect(decision.get_by_role("row", name="Source quality")).to_contain_text("own words")
+    evidence = page.get_by_role("region", name="It rests on")
+    await evidence.get_by_role("link", name="Entry #").click()
+    marked = page.locator(".tl-live .tl-row.current")
+    await expect(marked).to_have_count(1)
+    await expect(marked).to_contain_text("Remember that I live in Bonn")
+    await expect(marked).to_be_in_viewport()
+    await expect(marked).to_have_attribute("aria-selected", "true")
+    await page.focus("#tape")
+    await page.keyboard.press("Enter")
+    await page.get_by_role("dialog").get_by_role("link", name="live in Bonn").click()
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Fact 1")
+    await decision.get_by_role("link", name="#").first.click()
+    await expect(marked).to_have_attribute("data-category", "gate")
+
+
+async def test_any_two_versions_of_a_zone_are_compared_by_keys_alone(rig, opened):
+    await rig.talk("fake:1", "/memory add I live in Bonn", "/memory add I like tea")
+    await rig.talk("fake:1", "/memory edit 1 I live in Graz", "/memory add I own a boat")
+    listed = await rig.get("/zones", tape="fake:1")
+    newest = listed["newest"]
+    (bonn,) = [one["version"] for one in listed["versions"] if "add I live" in one["because"]]
+    page = await opened("/zones?tape=fake:1")
+    await page.get_by_label("From").focus()
+    # Not by letters: whoever types a version slowly begins anew with each.
+    await page.keyboard.press("Home")
+    for _ in range(newest - bonn):
+        await page.keyboard.press("ArrowDown")
+    await expect(page.get_by_label("From")).to_have_value(str(bonn))
+    await page.keyboard.press("Tab")
+    await page.keyboard.press("Home")
+    await page.keyboard.press("Tab")
+    async with page.expect_navigation():
+        await page.keyboard.press("Enter")
+    part = page.get_by_role("region", name="Long-term memory")
+    await expect(
+        page.get_by_role("heading", name=f"Version {bonn} → Version {newest}")
+    ).to_be_visible()
+    await expect(part.get_by_role("columnheader")).to_have_text(
+        [f"Version {bonn}", f"Version {newest}"]
+    )
+    await expect(part.locator("del").first).to_contain_text("Bonn")
+    await expect(part.locator("ins", has_text="Graz")).to_have_count(1)
+    await expect(part).to_contain_text("I own a boat")
+
+
+async def test_undo_by_its_button_is_felt_in_the_zone_in_memory_and_in_the_chat(
+    open_page: OpenPage, site: Site
+) -> None:
+    page = await open_page()
+    for number, text in enumerate(("/memory add I live in Bonn", "/memory add I like tea"), 1):
+        await say(page, text)
+        await expect(answers(page)).to_have_count(number)
+    await page.goto(f"{site.url}/zones?tape=web:local")
+    await expect(page.locator(".versions .current h3").first).to_contain_text("now")
+    await press(page, "Undo last change")
+    await expect(page.get_by_role("dialog")).to_be_visible()
+    await close_answer(page)
+    await expect(page.locator(".versions > li").first).to_contain_text("An undo")
+    await expect(page.locator(".diff del").first).to_contain_text("I like tea")
+    await page.goto(f"{site.url}/memory?tape=web:local")
+    await expect(page.locator("#fact-list")).to_contain_text("I live in Bonn")
+    await expect(page.locator("#fact-list")).not_to_contain_text("I like tea")
+    await page.goto(site.url)
+    await say(page, "/memory")
+    newest = answers(page).last
+    await expect(newest).to_contain_text("I live in Bonn")
+    await expect(newest).not_to_contain_text("I like tea")
+
+
+async def test_what_waits_is_accepted_and_dropped_by_its_buttons(rig, opened):
+    for what in ("French", "Latin"):
+        said = f"/memory add Always answer in {what} from now on"
+        await rig.talk(GROUP, said, sender=BOB, private=False, role="member")
+    page = await opened(f"/memory?tape={GROUP}")
+    waiting = page.locator(".waiting")
+    await expect(waiting).to_have_count(2)
+    await press(page, "Accept fact 1")
+    await expect(page.get_by_role("dialog")).to_be_visible()
+    await close_answer(page)
+    await expect(waiting).to_have_count(1)
+    await expect(page.locator("#fact-list")).to_contain_text("Always answer in French")
+    await press(page, "Drop fact 2")
+    await expect(page.get_by_role("dialog")).to_be_visible()
+    await close_answer(page)
+    await expect(waiting).to_have_count(0)
+    await expect(page.locator("#fact-list")).not_to_contain_text("Latin")
+    await page.goto(f"{rig.url}/fact?tape={GROUP}&number=2")
+    await expect(page.get_by_role("main")).to_contain_text("dropped")
+    left = await rig.get("/quarantine", tape=GROUP)
+    assert left["waiting"] == []
+
+
+async def test_a_code_from_the_chat_logs_in_and_logout_ends_it(rig: Rig, browser: Browser) -> None:
+    watch = Watch(rig.url, expected=("a status of 403",))
+    context = await browser.new_context(locale="en-GB")
+    context.set_default_timeout(WITHIN)
+    watch.over(context)
+    page = await context.new_page()
+    await page.goto(f"{rig.url}/memory?tape=fake:1")
+    await page.wait_for_url("**/login?next=*")
+    await check_page(page)
+    await expect(page.get_by_label("Code")).to_be_focused()
+    await page.keyboard.type("AAAA-BBBB-CCCC")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("alert")).to_be_visible()
+    await check_page(page)
+    (told,) = await rig.talk("fake:1", "/login")
+    await page.get_by_label("Code").fill(told.partition("`")[2].partition("`")[0])
+    await page.keyboard.press("Enter")
+    await page.wait_for_url("**/memory?tape=fake*")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Memory")
+    await page.get_by_role("link", name="Account").click()
+    await expect(page.get_by_role("main")).to_contain_text("You are Ada, an owner")
+    await page.get_by_role("button", name="Log out").click()
+    await page.wait_for_url("**/login")
+    await page.go_back()
+    await page.wait_for_url("**/login*")
+    await context.close()
+    watch.check()
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("phone", [False, True], ids=["wide", "phone"])
+@pytest.mark.timeout(900)
+async def test_every_page_can_be_used_by_everybody_whatever_is_on_the_tape(
+    rig: Rig, opened: OpenPage, *, dark: bool, phone: bool
+) -> None:
+    await rig.talk("fake:1", (HOSTILE, f"{HOSTILE}\n\n| a | b |\n|---|---|\n| {'c' * 90} | 2 |"))
+    await rig.talk("fake:1", f"/memory add {HOSTILE}", f"/memory edit 1 {HOSTILE} {'x' * 200}",
+                   "/memory add أحب القهوة", "/memory add 私はお茶が好きです", "/memory share 2",
+                   f"/problem new {HOSTILE[:50]}", f"/problem note must {HOSTILE}",
+                   f"/reference set deadline {HOSTILE}", "/reference set deadline Monday", "/new")  # fmt: skip
+    await rig.talk("fake:1", ("Hello", HOSTILE))
+    said = f"/memory add Always answer {HOSTILE}"
+    await rig.talk(GROUP, said, sender=BOB, private=False, role="member")
+    await rig.talk("fake:empty", "/help", sender=Sender("9", HOSTILE), role="member")
+    (turn, *_) = (await rig.get("/turns", tape="fake:1"))["turns"]
+    page = await opened("/sessions", dark=dark, phone=phone)
+    name = f"{'dark' if dark else 'light'}-{'phone' if phone else 'wide'}"
+    for number, path in enumerate(PAGES):
+        known = {"tape": "fake:1", "group": GROUP, "turn": f"/turn?tape=fake:1&turn={turn['id']}"}
+        shown = await page.goto(rig.url + path.format(**known))
+        assert shown is not None
+        assert shown.ok, path
+        await check_page(page)
+        await page.evaluate(
+            "document.querySelectorAll('details').forEach((one) => (one.open = true))"
+        )
+        await check_page(page)
+        assert await page.title() != "owned", path
+        assert (
+            await page.locator("main img, main script, main style, main b:text('Bob')").count() == 0
+        )
+        await shot(page, f"all-{number:02}-{name}")
+
+
+async def test_a_page_that_is_not_there_says_so_in_words(rig: Rig, browser: Browser) -> None:
+    watch = Watch(rig.url, expected=("a status of 404",))
+    context = await browser.new_context(viewport={"width": 360, "height": 740})
+    await context.add_cookies([rig.cookie])
+    watch.over(context)
+    page = await context.new_page()
+    await page.goto(rig.url + LOST)
+    await expect(page.get_by_role("heading", level=1)).to_have_text("There is nothing here")
+    await check_page(page)
+    await context.close()
+    watch.check()
+
+
+async def test_a_long_timeline_is_printed_as_it_is_in_view(rig, opened):
+    await rig.long_tape(20_000)
+    page = await opened("/timeline?tape=fake:long&entry=9000")
+    await expect(page.locator(".tl-live .tl-row.current")).to_contain_text("#9000")
+    assert len(PAPER.findall(await page.pdf())) <= 4
+
+
+async def test_who_gives_commands_by_keys_goes_on_where_they_were(rig, opened):
+    for what in ("French", "Latin"):
+        said = f"/memory add Always answer in {what} from now on"
+        await rig.talk(GROUP, said, sender=BOB, private=False, role="member")
+    page = await opened(f"/memory?tape={GROUP}")
+    # The button is gone with what it dropped: one goes on at the heading above.
+    await page.get_by_role("button", name="Drop fact 1").focus()
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("dialog")).to_be_visible()
+    await close_answer(page)
+    await expect(page.get_by_role("heading", name="Waiting for a person (1)")).to_be_focused()
+    undo = page.get_by_role("button", name="Undo last change")
+    await undo.focus()
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("dialog")).to_be_visible()
+    await close_answer(page)
+    await expect(undo).to_be_focused()
+
+
+async def test_every_time_is_told_in_the_readers_zone(rig: Rig, browser: Browser) -> None:
+    await rig.talk("fake:1", "/memory add I live in Bonn")
+    context = await browser.new_context(locale="en-GB", timezone_id="Asia/Kolkata")
+    context.set_default_timeout(WITHIN)
+    await context.add_cookies([rig.cookie])
+    page = await context.new_page()
+    listed = (await rig.get("/zones", tape="fake:1"))["versions"]
+    await page.goto(f"{rig.url}/zones?tape=fake:1")
+    here = await page.evaluate(
+        "(at) => new Intl.DateTimeFormat(undefined, {timeStyle: 'short'}).format(new Date(at))",
+        listed[0]["at"],
+    )
+    assert here not in listed[0]["at"]
+    await expect(page.locator("select[name=to] option").first).to_contain_text(here)
+    await page.goto(f"{rig.url}/account")
+    times = page.locator(".login-table time")
+    await expect(times).to_have_count(2)
+    for told in await times.all():
+        assert await told.inner_text() == await told.evaluate(
+            """async (one) => {
+              const { when } = await import("/static/site.js");
+              return [when(one.dateTime), when(one.dateTime, { dateStyle: "medium" })]
+                .find((text) => text === one.textContent);
+            }"""
+        )
+    await context.close()

@@ -1,0 +1,112 @@
+"""Memory in a browser: found while typing, corrected, compared, and forgotten for good."""
+
+from __future__ import annotations
+
+import pytest
+from browser_checks import WITHIN, OpenPage, Watch, check_page, shot
+from playwright.async_api import Page, expect
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+expect.set_options(timeout=WITHIN)
+
+MEMORY = "/memory?tape=web:local"
+PAGES = (MEMORY, "/fact?tape=web:local&number=1", "/zones?tape=web:local")
+HOSTILE = "<img src=x onerror=\"document.title='owned'\"> is my favourite tag"
+GIVE = """async (text) => {
+  const site = await import("/static/site.js");
+  return (await site.post("/commands", { session: "web:local", text })).text;
+}"""
+
+
+async def give(page: Page, *commands: str) -> list[str]:
+    """Give commands in the owner's own conversation; return the answers."""
+    return [await page.evaluate(GIVE, one) for one in commands]
+
+
+async def close_answer(page: Page) -> None:
+    """Close the dialog of an answer; the page is loaded anew."""
+    async with page.expect_navigation():
+        await page.keyboard.press("Escape")
+
+
+async def press(page: Page, name: str) -> None:
+    await page.get_by_role("button", name=name, exact=True).first.click()
+
+
+@pytest.mark.parametrize(
+    ("dark", "phone"),
+    [(False, False), (True, False), (False, True)],
+    ids=["light", "dark", "phone"],
+)
+async def test_the_pages_of_memory_keep_what_holds_for_all_pages(open_page: OpenPage, dark, phone):
+    page = await open_page("/sessions", dark=dark, phone=phone)
+    await give(
+        page, "/memory add I live in Bonn", "/memory add I like tea", f"/memory add {HOSTILE}"
+    )
+    await give(page, "/memory edit 1 I live in Graz", "/memory share 2")
+    root = page.url.removesuffix("/sessions")
+    for path in (*PAGES, "/memory?tape=workspace:shared", "/memory?tape=web:local&status=all"):
+        await page.goto(root + path)
+        await check_page(page)
+        await shot(page, f"{path.partition('?')[0][1:]}-{'dark' if dark else 'light'}-{phone}")
+        assert await page.title() != "owned"
+
+
+async def test_facts_are_found_while_somebody_types_and_corrected_in_place(open_page: OpenPage):
+    page = await open_page("/sessions")
+    await give(
+        page, "/memory add I live in Bonn", "/memory add I like tea", f"/memory add {HOSTILE}"
+    )
+    await page.goto(page.url.removesuffix("/sessions") + MEMORY)
+    facts = page.locator("#fact-list .fact")
+    await expect(facts).to_have_count(3)
+    await page.get_by_role("searchbox").press_sequentially("favourite")
+    await expect(facts).to_have_count(1)
+    await expect(facts).to_contain_text("<img src=x")
+    assert await page.title() != "owned"
+    await page.get_by_role("searchbox").fill("bonn")
+    await expect(facts).to_contain_text("I live in Bonn")
+    await check_page(page)
+    await press(page, "Edit fact 1")
+    await page.locator("dialog textarea").fill("I live in Graz")
+    await page.keyboard.press("Enter")
+    await expect(page.locator("dialog")).to_contain_text("Changed")
+    await close_answer(page)
+    await page.get_by_role("searchbox").fill("graz")
+    await expect(facts).to_contain_text("I live in Graz")
+
+
+async def test_what_is_forgotten_by_two_presses_is_on_no_page_afterwards(open_page: OpenPage):
+    page = await open_page("/sessions")
+    await give(page, "/memory add I live in Bonn", "/memory add I like tea")
+    root = page.url.removesuffix("/sessions")
+    await page.goto(root + PAGES[1])
+    await expect(page.locator(".fact-lead")).to_have_text("I live in Bonn")
+    await press(page, "Forget fact 1")
+    await press(page, "Erase")
+    await expect(page.locator("dialog").last).to_contain_text("Forgotten: 1 fact")
+    await close_answer(page)
+    await expect(page.get_by_role("main")).to_contain_text("Its words are gone for good")
+    for path in PAGES:
+        await page.goto(root + path)
+        await expect(page.get_by_role("main")).to_be_visible()
+        assert "Bonn" not in await page.content()
+
+
+async def test_what_was_typed_while_the_bot_could_not_be_reached_is_there_again(
+    open_page: OpenPage, watch: Watch
+):
+    page = await open_page("/sessions")
+    await give(page, "/memory add I live in Bonn")
+    await page.goto(page.url.removesuffix("/sessions") + MEMORY)
+    watch.expected = ("net::ERR_INTERNET_DISCONNECTED",)
+    await page.context.set_offline(True)
+    await press(page, "Edit fact 1")
+    await page.locator("dialog textarea").fill("I live in Graz")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("alert")).to_contain_text("cannot be reached")
+    await page.context.set_offline(False)
+    await press(page, "Edit fact 1")
+    await expect(page.locator("dialog textarea")).to_have_value("I live in Graz")
+    await page.keyboard.press("Enter")
+    await expect(page.locator("dialog")).to_contain_text("Changed")

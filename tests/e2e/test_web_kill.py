@@ -1,0 +1,104 @@
+"""The program is killed again and again below an open page: everything is said, answered and shown once."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import anyio
+import anyio.abc
+import httpx
+import pytest
+from ports import kept_port
+from web_chat import Page
+
+from bot.cli.web import web
+from bot.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+KILLS = 12
+SEED = 20_261_122
+
+
+async def started(home: Path, listen: str) -> anyio.abc.Process:
+    """Start the program; return once it serves the site."""
+    settings = {"TAPEBOT_HOME": str(home), "TAPEBOT_WEB_LISTEN": listen}
+    process = await anyio.open_process(
+        [sys.executable, "-m", "bot"],
+        env={"PATH": os.environ["PATH"], "HOME": str(home.parent), "PYTHONPATH": str(ROOT)}
+        | settings,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    with anyio.fail_after(60):
+        async with httpx.AsyncClient(base_url=f"http://{listen}") as client:
+            while True:
+                try:
+                    await client.get("/login")
+                except httpx.TransportError:
+                    await anyio.sleep(0.05)  # a server that is not there has no event
+                else:
+                    return process
+
+
+@pytest.fixture
+def listen() -> Iterator[str]:
+    with kept_port() as port:
+        yield f"127.0.0.1:{port}"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+async def test_kills_below_an_open_page_lose_nothing_and_double_nothing(tmp_path, capsys, listen):
+    chance, home = random.Random(SEED), tmp_path / "home"
+    process = await started(home, listen)
+    given = Settings(home=home, web_listen=listen, _env_file=None)  # type: ignore[call-arg]
+    assert await anyio.to_thread.run_sync(lambda: web(given, "token", "test")) == 0
+    token = capsys.readouterr().out.strip()
+    bearer = {"Authorization": f"Bearer {token}"}
+    page = Page(SimpleNamespace(url=f"http://{listen}"), "", bearer)  # type: ignore[arg-type]
+    said: list[str] = []
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(page.run)
+            await page.until(lambda: page.welcome, within=60)
+            for number in range(KILLS):
+                for _ in range(3):
+                    said.append(await page.say(f"message {len(said)}"))
+                    await anyio.sleep(chance.uniform(0, 0.02))
+                process.send_signal(signal.SIGKILL)
+                await process.wait()
+                said.append(await page.say(f"said to nobody {number}"))
+                process = await started(home, listen)
+            await page.until(lambda: not page.unsent, within=60)
+            assert page.refused == []
+            fresh = Page(page.site, "", bearer)
+            tasks.start_soon(fresh.run)
+            with anyio.fail_after(60):
+                # An answer that is still to come is shown by one of them first.
+                while not (_settled(page, said) and _shown(page)[-50:] == _shown(fresh)[-50:]):
+                    await anyio.sleep(0.05)  # two pages have no event together
+            tasks.cancel_scope.cancel()
+    finally:
+        process.kill()
+        await process.wait()
+    people = [one for one in _shown(page) if page.rows[one]["author"] == "person"]
+    assert people == [one for one in said if one in people]
+
+
+def _shown(page: Page) -> list[str]:
+    """Return the ids of lines as a person sees them: in the order of the tape."""
+    return sorted(page.rows, key=lambda one: page.rows[one]["position"])
+
+
+def _settled(page: Page, said: list[str]) -> bool:
+    """Say whether the last messages are on the tape and answered."""
+    there = [page.rows.get(one, {}).get("position") for one in said[-4:]]
+    return all(there) and page.rows[_shown(page)[-1]]["author"] == "bot"

@@ -1,0 +1,266 @@
+"""The site beside what one starts the program for: what is printed, and what goes on when it cannot be."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import anyio
+import httpx
+import pexpect
+import pytest
+from ports import kept_port
+from websockets.sync.client import connect
+
+from bot.testing.telegram_server import TelegramServer
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+SECONDS = 60
+WITHOUT_THE_EXTRA = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("fastapi", "jinja2", "nh3", "starlette", "uvicorn"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name.partition(".")[0])
+
+sys.meta_path.insert(0, Missing())
+from bot.cli.main import main
+sys.exit(main())
+"""
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    with kept_port() as port:
+        yield port
+
+
+def environment(home: Path, **settings: str) -> dict[str, str]:
+    """Return what the program is started with, and nothing else."""
+    named = {f"TAPEBOT_{name.upper()}": value for name, value in settings.items()}
+    kept = {"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": str(ROOT)}
+    return {**kept, "TAPEBOT_HOME": str(home / "home"), **named}
+
+
+def piped(home: Path, said: str, *, code: str = "", **settings: str) -> tuple[str, str]:
+    """Say something to the program through a pipe; return what it wrote to its two streams."""
+    arguments = ["-c", code] if code else ["-m", "bot"]
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        input=said,
+        env=environment(home, **settings),
+        cwd=home,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=True,
+    )
+    return done.stdout, done.stderr
+
+
+@pytest.fixture
+def terminal(tmp_path):
+    started = []
+
+    def start(*arguments: str, **settings: str) -> pexpect.spawn:
+        child = pexpect.spawn(
+            sys.executable,
+            list(arguments or ("-m", "bot")),
+            env=environment(tmp_path, **settings) | {"TERM": "xterm"},
+            cwd=tmp_path,
+            timeout=SECONDS,
+            dimensions=(40, 160),
+            encoding="utf-8",
+        )
+        started.append(child)
+        return child
+
+    yield start
+    for child in started:
+        child.close(force=True)
+
+
+def answers(child: pexpect.spawn) -> None:
+    """See that the terminal goes on."""
+    child.send("/status\r")
+    child.expect("offline")
+    child.expect("you>")
+
+
+def leave(child: pexpect.spawn) -> None:
+    child.send("\x04")
+    child.expect(pexpect.EOF)
+    child.wait()
+    assert child.exitstatus == 0
+
+
+def test_at_a_terminal_a_link_is_printed_that_logs_in_once_and_the_terminal_goes_on(
+    tmp_path, terminal, port
+):
+    url = f"http://127.0.0.1:{port}"
+    child = terminal(web_listen=url.removeprefix("http://"))
+    child.expect(rf"Web: {re.escape(url)} .*({re.escape(url)}/enter#[\w-]{{43}})\b")
+    secret = child.match.group(1).partition("#")[2]
+    child.expect("you>")
+    with httpx.Client(base_url=url, timeout=SECONDS) as browser:
+        assert browser.post("/enter", data={"token": secret}).status_code == 303
+        assert browser.get("/").status_code == 200
+        # An open socket keeps nobody waiting at the end.
+        cookies = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
+        headers = {"Cookie": cookies, "Origin": url}
+        address = f"{url.replace('http', 'ws')}/chat/socket"
+        with connect(address, additional_headers=headers, open_timeout=SECONDS) as one:
+            assert '"welcome"' in str(one.recv(timeout=SECONDS))
+            answers(child)
+            used = httpx.post(f"{url}/enter", data={"token": secret}, timeout=SECONDS)
+            assert used.status_code == 403
+            child.kill(15)
+            child.expect(pexpect.EOF)
+    child.wait()
+    assert child.exitstatus == 0
+    logs = "".join(path.read_text() for path in (tmp_path / "home" / "logs").iterdir())
+    assert secret not in logs
+
+
+def test_a_port_that_another_program_has_is_told_and_nobody_is_led_there(tmp_path, terminal):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = f"127.0.0.1:{other.getsockname()[1]}"
+        child = terminal(web_listen=taken)
+        child.expect_exact(f"Web: cannot listen on {taken} (Address already in use)")
+        child.expect("you>")
+        answers(child)
+        child.send("/login\r")
+        child.expect("That did not work: the site is not served by this program")
+        child.expect("you>")
+        asked = subprocess.run(
+            [sys.executable, "-m", "bot", "web", "link"],
+            env=environment(tmp_path, web_listen=taken),
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+        assert (asked.returncode, "is not served by this program" in asked.stderr) == (1, True)
+        leave(child)
+
+
+def test_without_the_extra_the_terminal_goes_on_and_one_line_says_how_to_get_it(terminal, port):
+    child = terminal("-c", WITHOUT_THE_EXTRA, web_listen=f"127.0.0.1:{port}")
+    child.expect_exact("is not installed; get it with: pip install 'tapebot[web]'")
+    child.expect("you>")
+    answers(child)
+    child.send("/login\r")
+    child.expect("That did not work")
+    leave(child)
+
+
+def test_off_is_off(tmp_path, terminal):
+    child = terminal(web_listen="off")
+    child.expect("you>")
+    answers(child)
+    child.send("/login\r")
+    child.expect("There is no command")
+    leave(child)
+
+
+def test_a_pipe_is_answered_as_ever_and_nothing_of_the_site_is_loaded(tmp_path):
+    probe = (
+        "import sys\nfrom bot.cli.main import main\ncode = main()\n"
+        "found = {'fastapi', 'starlette', 'uvicorn', 'jinja2'} & set(sys.modules)\n"
+        "print('loaded', sorted(found))\nsys.exit(code)"
+    )
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    said, told = piped(tmp_path / "a", "hello\n/status\n", code=probe)
+    assert said.endswith("loaded []\n")
+    assert "Web:" not in said + told
+    off, _ = piped(tmp_path / "b", "hello\n/status\n", code=probe, web_listen="off")
+    assert re.sub(r"\d+", "N", off) == re.sub(r"\d+", "N", said)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"web_listen": "8020"}, "TAPEBOT_WEB_LISTEN"),
+        ({"web_listen": "127.0.0.1:port"}, "TAPEBOT_WEB_LISTEN"),
+        ({"web_listen": "0.0.0.0:8020"}, "TAPEBOT_WEB_URL"),
+        ({"web_url": "http://bot.example.org"}, "TAPEBOT_WEB_URL"),
+        ({"web_url": "https://bot.example.org/path"}, "TAPEBOT_WEB_URL"),
+    ],
+    ids=["no-host", "no-port", "open", "clear", "path"],
+)
+def test_wrong_settings_are_told_in_a_line_that_names_them(tmp_path, settings, told):
+    done = subprocess.run(
+        [sys.executable, "-m", "bot"],
+        env=environment(tmp_path, **settings),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(told)
+
+
+async def test_beside_a_platform_it_is_served_and_the_log_has_no_way_in(tmp_path, port):
+    url = f"http://127.0.0.1:{port}"
+    async with TelegramServer() as telegram:
+        more = {"telegram_token": telegram.token, "telegram_api_base": telegram.url}
+        settings = {"web_listen": url.removeprefix("http://"), "owners": "telegram:42", **more}
+        process = await anyio.open_process(
+            [sys.executable, "-m", "bot"],
+            env=environment(tmp_path, **settings),
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            telegram.user(42, "Ada", "ada")
+            telegram.private(42)
+            telegram.say(42, 42, "/login")
+            await telegram.until_messages(42, 1, within=SECONDS)
+            text = str(telegram.books.messages(42)[-1].versions[-1].text)
+            (code,) = re.findall(r"\b[0-9A-Z]{4}(?:-[0-9A-Z]{4})+\b", text)
+            assert f"{url}/login" in text
+            async with httpx.AsyncClient(base_url=url, timeout=SECONDS) as browser:
+                assert (await browser.post("/login", data={"code": code})).status_code == 303
+                assert "web:telegram.42" in (await browser.get("/")).text
+            process.terminate()
+            with anyio.fail_after(SECONDS):
+                assert await process.wait() == 0
+            assert process.stdout is not None
+            said = b"".join([chunk async for chunk in process.stdout]).decode()
+            assert f"Web: {url} (`/login` in a private chat" in said
+            assert "/enter#" not in said
+            assert code not in said
+        finally:
+            if process.returncode is None:
+                process.kill()
+            await process.aclose()
+
+
+def test_alone_where_its_port_is_taken_the_program_ends_with_one_line(tmp_path):
+    with closing(socket.create_server(("127.0.0.1", 0))) as other:
+        taken = f"127.0.0.1:{other.getsockname()[1]}"
+        done = subprocess.run(
+            [sys.executable, "-m", "bot"],
+            env=environment(tmp_path, web_listen=taken),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert [one for one in done.stderr.splitlines() if "Traceback" in one] == []
+    assert done.stderr.splitlines()[-1].startswith(f"tapebot: Web: cannot listen on {taken}")
