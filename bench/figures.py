@@ -36,6 +36,7 @@ FIGURES = {
     "remote": "durable appends a second over HTTP",
     "postgres": "the store and the bus in PostgreSQL, beside files and one process",
     "scale": "the bus at a million sessions, and a peak hour simulated",
+    "web": "pages of the inspector by the tape's length, over a socket and in a browser",
     "fleet": "turns a second of gateways and workers, and recovery after a kill",
 }
 _LONGEST = 600

@@ -30,7 +30,7 @@ def test_the_benchmark_measures_every_figure(tmp_path):
     assert set(figures) == {
         "machine", "turns", "traffic", "crowd", "chats", "provider", "appends", "prefix", "start",
         "resident", "search", "index", "remote", "month", "bus", "encodings",
-        "postgres", "fleet", "scale",
+        "postgres", "fleet", "scale", "web",
     }  # fmt: skip
     for tables in figures.values():
         for table in tables:
