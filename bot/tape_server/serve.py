@@ -13,6 +13,7 @@ from pathlib import Path
 import anyio
 import h11
 import uvicorn
+from anyio.abc import TaskStatus
 from fastapi import FastAPI
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -130,7 +131,8 @@ async def serve_store(
         configuration(build_app(store, tokens, most=most, folder=folder, stopping=stopping))
     )
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_stop_on_signal, server, stopping)
+        # Who is told that it serves may ask it to stop at once.
+        await tasks.start(_stop_on_signal, server, stopping)
         tasks.start_soon(store.run)
         bound.listen(CONNECTIONS)
         ready(serving.address_of(bound))
@@ -151,8 +153,11 @@ def configuration(app: FastAPI) -> uvicorn.Config:
     return serving.quiet(app, grace=_GRACE, http=_Connection, ws="none")
 
 
-async def _stop_on_signal(server: uvicorn.Server, stopping: anyio.Event) -> None:
+async def _stop_on_signal(
+    server: uvicorn.Server, stopping: anyio.Event, *, task_status: TaskStatus[None]
+) -> None:
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        task_status.started()
         async for received in signals:
             logger.info("stopping on %s", received.name)
             stopping.set()

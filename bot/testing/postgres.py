@@ -10,15 +10,17 @@ import itertools
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
+from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
 import psycopg
+
+from bot.testing.ports import kept_port
 
 Stop = Literal["fast", "immediate"]
 
@@ -44,7 +46,8 @@ class PostgresServer:
 
     def __init__(self, *, durable: bool = False, settings: dict[str, str] | None = None) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="tapebot-pg-"))
-        self.port = _free_port()
+        self._kept = ExitStack()
+        self.port = self._kept.enter_context(kept_port())
         self._user = pwd.getpwnam("nobody") if os.geteuid() == 0 else None
         self._home = self._binaries()
         self._data = self.folder / "data"
@@ -130,6 +133,7 @@ class PostgresServer:
     def close(self) -> None:
         """Stop it and remove its folder."""
         self.stop("immediate")
+        self._kept.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def url(self, name: str) -> str:
@@ -188,9 +192,3 @@ class PostgresServer:
         )
         if done.returncode:
             raise RuntimeError(f"{name}: {done.stdout}{done.stderr}")
-
-
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])

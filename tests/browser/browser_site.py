@@ -15,9 +15,9 @@ from typing import Any
 
 import anyio
 from anyio.abc import Process
-from ports import kept_port
 
 from bot.testing.openai_server import Reply, ScriptedOpenAI, Step
+from bot.testing.ports import kept_port
 
 ROOT = Path(__file__).parents[2]
 START = 60.0

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -20,12 +20,18 @@ from fleet_ledger import Blow
 from fleet_world import World
 from platform_stage import now
 
+from bot.testing.ports import kept_port
+
 ROOT = Path(__file__).parents[2]
 HOST = Path(__file__).with_name("fleet_host.py")
 SECONDS = 60.0
 """The most that anything may take on a slow machine."""
 
 KILLED = -signal.SIGKILL
+
+_BEAT = 0.1
+_STANDSTILL = 1.0
+"""Seconds without a beat after which leases may have ended though nobody was struck."""
 
 Role = Literal["gateway", "worker", "run"]
 
@@ -99,6 +105,7 @@ class Fleet:
     members: dict[str, Member] = field(default_factory=dict)
     _loaded: bool = False
     _gone: bool = False
+    _ports: ExitStack = field(default_factory=ExitStack)
 
     @property
     def gateways(self) -> list[Member]:
@@ -132,8 +139,11 @@ class Fleet:
         )
         async with self._process, anyio.create_task_group() as tasks:
             tasks.start_soon(self._hear)
+            tasks.start_soon(self._see_standstills)
             try:
-                await self.until(lambda: self._loaded, "the process that forks did not come up")
+                # It imports everything, on a machine that may do other things, too.
+                loaded = "the process that forks did not come up"
+                await self.until(lambda: self._loaded, loaded, 2 * SECONDS)
                 await self._start_all(gateways, workers)
                 yield
             finally:
@@ -142,6 +152,7 @@ class Fleet:
                     assert self._process.stdin is not None
                     await self._process.stdin.aclose()
                     await self._process.wait()
+                self._ports.close()
                 tasks.cancel_scope.cancel()
 
     async def add(self, role: Role, name: str = "") -> Member:
@@ -157,9 +168,10 @@ class Fleet:
     async def start(self, member: Member) -> None:
         """Start one, again in its home if it has lived before."""
         assert not member.runs
-        if self.world.balancer is not None and member.role != "worker":
+        hooks = self.world.hooks
+        if self.world.balancer and member.role != "worker" and member.name not in hooks:
             # It stays when the process is dead: a balancer finds out by what it is answered.
-            self.world.hooks.setdefault(member.name, _free_port())
+            hooks[member.name] = self._ports.enter_context(kept_port())
         kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
         own = {"HOME": str(member.folder), "TAPEBOT_LEASE_SECONDS": f"{self.lease:g}"}
         settings = self.world.settings(member.name, member.folder / "home")
@@ -198,6 +210,7 @@ class Fleet:
         Raises:
             AssertionError: It ended with an error.
         """
+        await _until_it_may_be_asked_to_stop(member)
         at = now()
         member.spent += member.used()
         os.kill(member.pid, signal.SIGTERM)
@@ -258,6 +271,14 @@ class Fleet:
         assert self._process.stdin is not None
         await self._process.stdin.send(json.dumps({"op": "start", **order}).encode() + b"\n")
 
+    async def _see_standstills(self) -> None:
+        """Take down when the whole machine stood still: it strikes processes as anything else does."""
+        while True:
+            at = now()
+            await anyio.sleep(_BEAT)
+            if now() - at > _BEAT + _STANDSTILL:
+                self.blow("stood still", None, at)
+
     async def _hear(self) -> None:
         """Take down what the process that forks says."""
         rest = b""
@@ -283,7 +304,19 @@ class Fleet:
                     member.code = event["code"]
 
 
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+async def _until_it_may_be_asked_to_stop(member: Member) -> None:
+    """Wait until a process that was just started listens to the signal, which else only ends it."""
+    bit = 1 << (signal.SIGTERM - 1)
+    with anyio.fail_after(SECONDS):
+        while member.runs:
+            caught = re.search(r"^SigCgt:\s*(\w+)", _status(member.pid), re.MULTILINE)
+            if caught is None or int(caught[1], 16) & bit:
+                return
+            await anyio.sleep(0.02)
+
+
+def _status(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return ""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 from contextlib import asynccontextmanager, suppress
@@ -20,6 +19,7 @@ from bot.tape.entries import message
 from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.remote import RemoteTapeStore
 from bot.tape_server.tokens import TokenBook
+from bot.testing.ports import kept_port
 
 LIVES = Path(__file__).with_name("tape_server_lives.py")
 TAPES = ("telegram:1", "telegram:2")
@@ -58,8 +58,6 @@ class Lives:
 
 @asynccontextmanager
 async def lives(folder: Path):
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
     environment = {
         **{name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ},
         "PYTHONPATH": str(ROOT),
@@ -74,19 +72,21 @@ async def lives(folder: Path):
         cwd=folder,
         env=environment,
     )
-    held = Lives(process, port)
-    async with process:
-        try:
-            yield held
-        finally:
-            with anyio.CancelScope(shield=True):
-                await process.stdin.aclose()
-                if held._pid and process.returncode is None:
-                    with suppress(ProcessLookupError):
-                        os.kill(held._pid, signal.SIGKILL)
-                # Its last word is heard out, or it would have nobody to tell it to.
-                async for _ in process.stdout:
-                    pass
+    # While the server is dead, nobody else is given its port.
+    with kept_port() as port:
+        held = Lives(process, port)
+        async with process:
+            try:
+                yield held
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await process.stdin.aclose()
+                    if held._pid and process.returncode is None:
+                        with suppress(ProcessLookupError):
+                            os.kill(held._pid, signal.SIGKILL)
+                    # Its last word is heard out, or it would have nobody to tell it to.
+                    async for _ in process.stdout:
+                        pass
 
 
 async def kill_between_append_and_answer(folder: Path, kills: int, seed: int) -> None:
@@ -148,6 +148,25 @@ async def test_a_server_killed_between_append_and_answer_loses_nothing_and_repea
 @pytest.mark.slow
 async def test_a_hundred_kills_of_the_server_lose_nothing_and_repeat_nothing(tmp_path):
     await kill_between_append_and_answer(tmp_path, 100, seed=2)
+
+
+ASKED_AT_ONCE = """
+import os, signal, sys
+from bot.cli import tape_server
+from bot.settings import load_settings
+tape_server._say = lambda _: os.kill(os.getpid(), signal.SIGTERM)
+sys.exit(tape_server.tape_server(load_settings(tape_server_listen="127.0.0.1:0")))
+"""
+"""A server that is asked to stop in the moment in which it says that it is there."""
+
+
+@pytest.mark.slow
+async def test_a_server_that_is_asked_to_stop_as_soon_as_it_is_there_stops_in_good_order(tmp_path):
+    TokenBook(tmp_path / "tape-tokens.json").add("bot", "append", ["*"])
+    environment = {"PYTHONPATH": str(ROOT), "TAPEBOT_HOME": str(tmp_path)}
+    command = [sys.executable, "-c", ASKED_AT_ONCE]
+    ended = await anyio.run_process(command, env=environment, cwd=tmp_path, check=False)
+    assert ended.returncode == 0, ended.stderr.decode()
 
 
 @pytest.mark.slow

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from ports import kept_port
+
+from bot.testing.ports import kept_port
 
 pytestmark = pytest.mark.slow
 

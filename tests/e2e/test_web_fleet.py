@@ -15,8 +15,9 @@ from databases import drop, fresh_database, server
 from fleet_database import rows
 from fleet_processes import Fleet, Member
 from fleet_world import World, open_world
-from ports import kept_port
 from web_chat import Page
+
+from bot.testing.ports import kept_port
 
 OWNER = 1_001
 HERE, CHAT = "telegram:1001", "web:telegram.1001"

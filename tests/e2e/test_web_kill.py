@@ -15,11 +15,11 @@ import anyio
 import anyio.abc
 import httpx
 import pytest
-from ports import kept_port
 from web_chat import Page
 
 from bot.cli.web import web
 from bot.settings import Settings
+from bot.testing.ports import kept_port
 
 ROOT = Path(__file__).parents[2]
 KILLS = 12

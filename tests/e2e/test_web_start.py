@@ -15,9 +15,10 @@ import anyio
 import httpx
 import pexpect
 import pytest
-from ports import kept_port
+from terminals import end
 from websockets.sync.client import connect
 
+from bot.testing.ports import kept_port
 from bot.testing.telegram_server import TelegramServer
 
 pytestmark = pytest.mark.slow
@@ -86,7 +87,7 @@ def terminal(tmp_path):
 
     yield start
     for child in started:
-        child.close(force=True)
+        end(child)
 
 
 def answers(child: pexpect.spawn) -> None:

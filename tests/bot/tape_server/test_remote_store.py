@@ -23,6 +23,7 @@ from bot.tape.stores.remote import RemoteTapeStore
 from bot.tape_server import receipts
 from bot.tape_server.receipts import Receipts
 from bot.tape_server.serve import configuration
+from bot.testing.ports import kept_port
 
 
 @pytest.fixture
@@ -289,17 +290,18 @@ async def test_what_is_too_large_is_told_before_it_is_sent(tmp_path):
 
 async def test_a_bound_that_was_raised_holds_for_a_client_that_knew_the_old_one(tmp_path):
     large = message("user", "x" * 1_100_000)
-    async with serving(tmp_path, most=1_000_000) as rig:
-        old = rig.url
-        store = rig.remote()
-        await store.create_tape(TAPE)
-        with pytest.raises(TapeRefused):
-            await store.append(TAPE, large)
-        tokens = rig.tokens
-    async with serving(tmp_path, most=2_000_000, tokens=tokens, listen=old[7:]) as rig:
-        await rig.store.create_tape(TAPE)
-        assert (await store.append(TAPE, large)).id == 2
-        await store.close()
+    with kept_port() as port:
+        place = f"127.0.0.1:{port}"
+        async with serving(tmp_path, most=1_000_000, listen=place) as rig:
+            store = rig.remote()
+            await store.create_tape(TAPE)
+            with pytest.raises(TapeRefused):
+                await store.append(TAPE, large)
+            tokens = rig.tokens
+        async with serving(tmp_path, most=2_000_000, tokens=tokens, listen=place) as rig:
+            await rig.store.create_tape(TAPE)
+            assert (await store.append(TAPE, large)).id == 2
+            await store.close()
 
 
 async def test_a_name_beyond_the_bound_is_refused(rig):

@@ -14,13 +14,14 @@ import httpx
 import hypothesis
 import pytest
 import schemathesis
-from ports import kept_port
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
     response_schema_conformance,
     status_code_conformance,
 )
+
+from bot.testing.ports import kept_port
 
 ROOT = Path(__file__).parents[3]
 SAID = (
