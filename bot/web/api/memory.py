@@ -13,7 +13,7 @@ from bot.web.api import API
 from bot.web.api.names import TapeName
 from bot.web.context import Web, WebDep
 from bot.web.guard import Owner
-from bot.web.reading.facts import Remembered, chosen, remembered
+from bot.web.reading.facts import Remembered, chosen, last_change, remembered
 
 router = APIRouter(prefix=API, tags=["memory"])
 
@@ -67,6 +67,9 @@ class MemoryView(BaseModel):
     ended: int = Field(description="Facts that hold no longer.")
     erased: int = Field(description="Facts whose words are gone for good.")
     shared: int = Field(description="Facts that everybody reads.")
+    last_change: int | None = Field(
+        description="What `/memory undo` would take back; `/memory undo ID` takes back that alone."
+    )
     subjects: list[tuple[str, int]] = Field(description="Of what is believed, with how many facts.")
     consolidation: Consolidation | None = Field(description="Null of a scope.")
     zone: ZoneNow | None = Field(description="Null of a scope, and where there is none yet.")
@@ -79,10 +82,10 @@ async def get_memory(web: WebDep, visitor: Owner, tape: TapeName) -> MemoryView:
     A private conversation's facts belong to the person, a group's to the group; everybody reads those of
     the workspace.
     """
-    return memory_view(web, await remembered(web, visitor, tape))
+    return await memory_view(web, await remembered(web, visitor, tape))
 
 
-def memory_view(web: Web, held: Remembered) -> MemoryView:
+async def memory_view(web: Web, held: Remembered) -> MemoryView:
     """Return how memory stands."""
     facts = held.facts.facts.values()
     active = held.facts.active()
@@ -103,6 +106,7 @@ def memory_view(web: Web, held: Remembered) -> MemoryView:
         ended=sum(bool(one.text) and one.status not in ("active", "pending") for one in facts),
         erased=sum(not one.text for one in facts),
         shared=len(held.workspace.active()),
+        last_change=await last_change(held),
         subjects=list(subjects.items()),
         consolidation=_consolidation(fold) if fold is not None else None,
         zone=_zone(fold) if fold is not None else None,

@@ -57,7 +57,7 @@ async def memory_page(
     # A form without a script always sends the field.
     subject = None if subject == "*" else subject
     held = await remembered(web, visitor, tape)
-    view = memory_view(web, held)
+    view = await memory_view(web, held)
     wanted = Wanted(words, status, subject, cursor, _A_PAGE)
     found = fact_page(held, wanted)
     shared = [] if held.is_workspace else [held.view(one, shared=True)

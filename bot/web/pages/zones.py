@@ -15,6 +15,7 @@ from bot.web.api.zones import zone_diff, zone_page
 from bot.web.context import WebDep
 from bot.web.guard import Owner
 from bot.web.reading.diffs import Line, Part
+from bot.web.reading.facts import last_change, remembered
 from bot.web.reading.zones import places
 from bot.web.rendering import page
 
@@ -63,6 +64,9 @@ async def zones_page(
         visitor,
         tape=tape,
         is_scope=is_scope(tape),
+        last_change=None
+        if is_scope(tape)
+        else await last_change(await remembered(web, visitor, tape)),
         listed=listed,
         previous=dict(zip(numbers, [*numbers[1:], 0], strict=False)),
         picked=found if len(found) <= _PICKED else [],

@@ -126,6 +126,15 @@ class Remembered:
         )
 
 
+async def last_change(held: Remembered) -> int | None:
+    """Return the id of the change that ``/memory undo`` would take back; None where there is none.
+
+    Given with the command it means this change alone, however long ago somebody looked.
+    """
+    found = None if held.is_workspace else await held.scope.undo_batch()
+    return None if found is None else found.undoes
+
+
 def named(number: int, *, shared: bool) -> str:
     """Return a number as chats show it."""
     return f"{'w' * shared}{number}"

@@ -277,7 +277,7 @@ function changed(session) {
   const button = document.activeElement ?? document.body;
   const around = button.closest("section[aria-labelledby], article[id]");
   const place = around?.getAttribute("aria-labelledby") ?? around?.id;
-  history.replaceState({ back: { command: button.dataset.command, place } }, "");
+  history.replaceState({ back: { label: button.closest("[data-command]")?.textContent, place } }, "");
   location.reload();
 }
 
@@ -286,7 +286,7 @@ function goOn() {
   const { back } = history.state ?? {};
   if (!back) return;
   history.replaceState(null, "");
-  const button = [...document.querySelectorAll("button[data-command]")].find((one) => one.dataset.command === back.command);
+  const button = [...document.querySelectorAll("button[data-command]")].find((one) => one.textContent === back.label);
   const place = button ?? document.getElementById(back.place) ?? document.getElementById("main");
   if (!button) place.setAttribute("tabindex", "-1");
   place.focus({ preventScroll: true });

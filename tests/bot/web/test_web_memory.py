@@ -158,6 +158,23 @@ async def test_shared_facts_have_the_numbers_that_the_commands_take(rig):
     assert [one["number"] for one in await facts(rig, "workspace:shared")] == ["w1"]
 
 
+async def test_an_undo_takes_back_what_the_page_showed_and_nothing_that_came_since(rig):
+    async def undone(page: str) -> str:
+        (command,) = re.findall('data-command="(/memory undo[^"]*)"', page)
+        given = {"session": "fake:1", "text": command}
+        answer = await rig.client.post("/api/v1/commands", json=given)
+        return answer.json()["text"]
+
+    await rig.talk("fake:1", "/memory add I like tea")
+    old = await rig.page("/memory", tape="fake:1")
+    await rig.talk("fake:1", "/memory add I live in Bonn")
+    assert "nothing was undone" in await undone(old)
+    assert "I live in Bonn" in await undone(await rig.page("/memory", tape="fake:1"))
+    assert "I like tea" in await undone(await rig.page("/zones", tape="fake:1"))
+    assert [one["text"] for one in await facts(rig)] == []
+    assert (await rig.get("/memory", tape="fake:1"))["last_change"] is None
+
+
 async def test_a_pause_is_seen_at_once_and_offers_its_end(rig):
     await rig.talk("fake:1", "/memory add I like tea", "/memory pause")
     assert (await rig.get("/memory", tape="fake:1"))["paused"] is True

@@ -67,7 +67,8 @@ async def test_a_difference_tells_by_part_line_and_word_what_came_and_what_went(
     shown = await rig.page("/zones", tape="fake:1", from_=before, to=after)
     assert "<del>" in shown
     assert "<ins>" in shown
-    assert 'data-command="/memory undo"' in shown
+    newest = (await rig.get("/memory", tape="fake:1"))["last_change"]
+    assert f'data-command="/memory undo {newest}"' in shown
     back = await rig.get("/zones/diff", tape="fake:1", from_=after, to=before)
     assert (back["parts"][0]["added"], back["parts"][0]["removed"]) == (
         part["removed"], part["added"],
