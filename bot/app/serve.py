@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
-from anyio.abc import TaskGroup
+from anyio.abc import TaskGroup, TaskStatus
 
 from bot.app.asking import control_handlers
 from bot.app.build import App, open_app
@@ -112,10 +112,11 @@ async def _run(app: App, role: Role, operations: Operations | None) -> None:
         if app.shared is None:
             await tasks.start(serve_control, app.settings.home, control_handlers(app))
         _tell_of_claims(app, channels, announce)
-        if operations is not None:
-            operations.set_unready(None)
         with anyio.CancelScope() as stopping:
-            tasks.start_soon(_stop_on_signal, stopping, operations)
+            # Who is told that it is ready may ask it to stop at once.
+            await tasks.start(_stop_on_signal, stopping, operations)
+            if operations is not None:
+                operations.set_unready(None)
             if role == "worker":
                 announce("worker: ready")
                 await anyio.sleep_forever()
@@ -201,9 +202,12 @@ async def _warm(model: Warmable) -> None:
         logger.warning("the model cannot be used: %s", error)
 
 
-async def _stop_on_signal(scope: anyio.CancelScope, operations: Operations | None) -> None:
+async def _stop_on_signal(
+    scope: anyio.CancelScope, operations: Operations | None, *, task_status: TaskStatus[None]
+) -> None:
     """Cancel the channels when asked to stop."""
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        task_status.started()
         async for received in signals:
             logger.info("stopping on %s", received.name)
             if operations is not None:

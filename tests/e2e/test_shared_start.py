@@ -23,6 +23,15 @@ SECONDS = 60
 TOKEN = "999:a-token-that-nobody-knows-of-at-all"
 NOBODY = "http://127.0.0.1:1"
 
+STOPPED_AT_ONCE = """
+import importlib, os, signal
+from bot.settings import load_settings
+serve = importlib.import_module("bot.app.serve")
+serve._print = lambda _: os.kill(os.getpid(), signal.SIGTERM)
+serve.run(load_settings(), "worker")
+"""
+"""A worker that is asked to stop in the moment in which it says that it is ready."""
+
 
 @pytest.fixture
 def url():
@@ -52,6 +61,19 @@ def started(role: str, home: Path, url: str, **settings: str) -> tuple[int, list
         check=False,
     )
     return done.returncode, done.stderr.splitlines()
+
+
+def test_a_worker_that_is_asked_to_stop_as_soon_as_it_is_ready_stops_in_good_order(tmp_path, url):
+    done = subprocess.run(
+        [sys.executable, "-c", STOPPED_AT_ONCE],
+        env=environment(tmp_path / "a", url),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def at_a_terminal(role: list[str], home: Path, url: str, **settings: str) -> pexpect.spawn:
@@ -130,7 +152,8 @@ def test_a_second_terminal_reads_that_another_has_the_console_and_has_it_next(tm
     assert "another process" not in first.before
     second.expect_exact("you>")
     second.send("Hello there.\r")
-    second.expect_exact("Hello")
+    # The answer, which is no echo of what was typed.
+    second.expect_exact("Tell me something about you")
     second.sendeof()
     second.expect(pexpect.EOF)
     for one in (first, second):
