@@ -103,6 +103,8 @@ async def settled(page: Page) -> None:
     """Wait until a page has what it begins with: some rows come later, and some pages load themselves anew."""
     # Conversations and figures that were not read in time: then the page is loaded anew.
     await expect(page.locator("#unread")).to_have_count(0)
+    # What is asked for may stand there long before the page is whole and its scripts have run.
+    await page.wait_for_load_state()
     await expect(page.locator("#tape .tl-rows:not(.tl-live)")).to_have_count(0)
     await expect(page.locator("#tape .tl-row[aria-busy=true]")).to_have_count(0)
 
@@ -111,6 +113,17 @@ async def drawn(page: Page) -> None:
     """Wait until what was done to a page is drawn: it hears of a scroll, and of sizes, with the next frame."""
     await page.evaluate(
         "() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))"
+    )
+
+
+async def close_answer(page: Page) -> None:
+    """Close the dialog of a command's answer, and wait until the page was loaded anew and is whole."""
+    # Not for a navigation: that it notes in its history where to go on counts as one.
+    before = await page.evaluate("performance.timeOrigin")
+    await page.keyboard.press("Escape")
+    await page.wait_for_function(
+        "(before) => performance.timeOrigin !== before && document.readyState === 'complete'",
+        arg=before,
     )
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import anyio
 import pytest
-from browser_chat import BOX, answers, expect_shown, said, say, shown, until_quiet
+from browser_chat import BOX, Line, answers, expect_shown, said, say, shown, until_quiet
 from browser_checks import WITHIN, OpenPage, Watch, assert_fits, check_page, drawn, shot
 from browser_site import Site
-from playwright.async_api import Page, WebSocketRoute, expect
+from playwright.async_api import Page, expect
 
 from bot.testing.openai_server import Reply
 
@@ -187,20 +187,15 @@ async def test_commands_are_completed_by_keys_alone(page: Page) -> None:
 async def test_commands_are_completed_for_whoever_types_before_the_connection_is_there(
     page: Page,
 ) -> None:
-    told: list[tuple[WebSocketRoute, str | bytes]] = []
-
-    def hold(route: WebSocketRoute) -> None:
-        route.connect_to_server().on_message(lambda frame: told.append((route, frame)))
-
-    await page.route_web_socket(re.compile("/chat/socket"), hold)
+    line = Line(is_held=True)
+    await line.between(page)
     await page.reload()
     await page.keyboard.type("/mem")
     await expect(page.locator(BOX)).to_have_value("/mem")
     with anyio.fail_after(60):
-        while not told:
+        while not line.held:
             await anyio.sleep(0.05)  # the browser's messages have no event here
-    for route, frame in told:
-        route.send(frame)
+    line.release()
     await expect(page.get_by_role("option")).to_have_count(1)
     await page.keyboard.press("Tab")
     await expect(page.locator(BOX)).to_have_value("/memory ")
@@ -374,11 +369,19 @@ async def test_older_lines_come_above_without_a_jump(page: Page) -> None:
 
 
 async def test_login_that_ended_is_told_and_what_is_written_stays(page: Page, site: Site) -> None:
+    line = Line()
+    await line.between(page)
+    await page.reload()
+    await expect(page.locator("#chat-empty")).to_be_visible()
+    # The bot looks by and by whether a login still counts: here the page must not hear of it before it speaks.
+    line.is_held = True
     other = await page.context.new_page()
     await other.goto(f"{site.url}/account")
     await other.get_by_role("button", name="Log out").click()
     await other.wait_for_url(f"{site.url}/login")
     await say(page, "too late")
+    await expect(said(page)).to_contain_text("too late")
+    line.release()
     await expect(page.locator("#chat-state").get_by_role("link")).to_have_attribute(
         "href", "/login?next=/"
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from browser_checks import WITHIN, OpenPage, Watch, check_page, shot
+from browser_checks import WITHIN, OpenPage, Watch, check_page, close_answer, shot
 from browser_site import Site
 from playwright.async_api import Page, expect
 
@@ -43,7 +43,7 @@ async def test_button_asks_for_a_text_gives_the_command_and_shows_the_answer(
     told = page.get_by_role("dialog", name="/problem new")
     await expect(told).to_contain_text("Taxes & $& more")
     await shot(page, "command-answer")
-    await page.keyboard.press("Escape")
+    await close_answer(page)
     # What is shown is as it is now.
     current = page.locator("article.current")
     await expect(current).to_contain_text("Taxes & $& more")
@@ -81,11 +81,11 @@ async def test_buttons_of_an_answer_go_on_in_its_place(open_page: OpenPage) -> N
     back = page.get_by_role("dialog", name="/reference rollback")
     await expect(back).to_contain_text("As in version 2 again")
     await expect(page.get_by_role("dialog")).to_have_count(1)
-    await page.keyboard.press("Escape")
+    await close_answer(page)
     await expect(page.locator("#versions .timeline > li")).to_have_count(4)
     await page.get_by_role("button", name="Back to v1", exact=True).click()
     await expect(page.get_by_role("dialog")).to_contain_text("As in version 1 again")
-    await page.keyboard.press("Escape")
+    await close_answer(page)
     await expect(page.locator("#versions .current")).to_contain_text("v5")
     await expect(page.locator("article").first).to_contain_text("Friday")
 

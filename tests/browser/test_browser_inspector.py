@@ -6,7 +6,7 @@ import re
 
 import pytest
 from browser_chat import answers, say
-from browser_checks import WITHIN, OpenPage, Watch, check_page, shot
+from browser_checks import WITHIN, OpenPage, Watch, check_page, close_answer, shot
 from browser_site import Site
 from playwright.async_api import Browser, Page, expect
 from web_rig import Rig
@@ -22,6 +22,7 @@ HOSTILE = (
     "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
     "<style>*{display:none}</style> ![x](https://tracker.invalid/x.png) {{ 7 * 7 }} $& \u202eevil"
 )
+STATUS = "performance.getEntriesByType('navigation')[0].responseStatus"
 PAGES = (
     "/sessions",
     "/sessions?words=nobody",
@@ -59,12 +60,6 @@ PAPER = re.compile(rb"/Type\s*/Page[^s]")
 async def press(page: Page, name: str) -> None:
     """Press a button that gives a command."""
     await page.get_by_role("button", name=name, exact=True).first.click()
-
-
-async def close_answer(page: Page) -> None:
-    """Close the dialog of an answer; the page is loaded anew."""
-    async with page.expect_navigation():
-        await page.keyboard.press("Escape")
 
 
 async def test_a_fact_leads_to_its_words_in_the_timeline_and_to_the_gates_decision(rig, opened):
@@ -217,9 +212,9 @@ async def test_every_page_can_be_used_by_everybody_whatever_is_on_the_tape(
     name = f"{'dark' if dark else 'light'}-{'phone' if phone else 'wide'}"
     for number, path in enumerate(PAGES):
         known = {"tape": "fake:1", "group": GROUP, "turn": f"/turn?tape=fake:1&turn={turn['id']}"}
-        shown = await page.goto(rig.url + path.format(**known))
-        assert shown is not None
-        assert shown.ok, path
+        await page.goto(rig.url + path.format(**known))
+        # The page's own word: Playwright does not always know of the response.
+        assert await page.evaluate(STATUS) == 200, path
         await check_page(page)
         await page.evaluate(
             "document.querySelectorAll('details').forEach((one) => (one.open = true))"

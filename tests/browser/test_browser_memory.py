@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from browser_checks import WITHIN, OpenPage, Watch, check_page, shot
+from browser_checks import WITHIN, OpenPage, Watch, check_page, close_answer, shot
 from playwright.async_api import Page, expect
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -21,12 +21,6 @@ GIVE = """async (text) => {
 async def give(page: Page, *commands: str) -> list[str]:
     """Give commands in the owner's own conversation; return the answers."""
     return [await page.evaluate(GIVE, one) for one in commands]
-
-
-async def close_answer(page: Page) -> None:
-    """Close the dialog of an answer; the page is loaded anew."""
-    async with page.expect_navigation():
-        await page.keyboard.press("Escape")
 
 
 async def press(page: Page, name: str) -> None:

@@ -170,6 +170,20 @@ async def test_what_is_found_leads_to_its_place_in_the_timeline(rig, opened):
     await expect(page.locator(".tl-row.current")).to_contain_text(f"#{hits[0].entry.id}")
 
 
+async def test_conversations_are_put_in_order_though_an_answer_knew_of_no_more_of_them(rig, opened):
+    await rig.get("/sessions")
+    for number in range(60):
+        await rig.store.create_tape(f"fake:{number}", f"Conversation {number}")
+    # As while another page's request reads them: one at a time does.
+    async with rig.app.state.directory._reading:
+        page = await opened("/sessions")
+        await expect(page.locator("#unread")).to_have_count(1)
+        # It asks on after such an answer.
+        async with page.expect_response(re.compile("/api/v1/sessions")):
+            pass
+    await expect(page.locator("#unread")).to_have_count(0)
+
+
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("phone", [False, True], ids=["wide", "phone"])
 async def test_pages_can_be_used_by_everybody(rig, opened, dark, phone):
