@@ -158,7 +158,9 @@ class Page:
         headers = {"Authorization": f"Bearer {self.visitor}", **self.headers}
         address = f"{url}/chat/socket?after={self.position}&mark={self.mark}"
         try:
-            async with connect(address, additional_headers=headers, proxy=None) as socket:
+            async with connect(
+                address, additional_headers=headers, proxy=None, open_timeout=60
+            ) as socket:
                 self.connections += 1
                 self.partial = None
                 # What is said meanwhile comes behind it, as a browser's script would have it.
@@ -191,7 +193,9 @@ class Page:
     async def fetch(self, path: str) -> httpx.Response:
         """Fetch something from the site as whoever the page is."""
         headers = {"Authorization": f"Bearer {self.visitor}", **self.headers}
-        async with httpx.AsyncClient(base_url=str(self.site.url), headers=headers) as client:
+        async with httpx.AsyncClient(
+            base_url=str(self.site.url), headers=headers, timeout=60
+        ) as client:
             return await client.get(path)
 
     def _note(self) -> None:

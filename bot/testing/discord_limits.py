@@ -14,6 +14,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+import anyio
 from aiohttp import web
 
 
@@ -141,7 +142,7 @@ class Fault:
     Attributes:
         kind: ``status`` (with ``status``, as JSON or HTML), ``limit`` (a 429 out of the blue),
             ``lose`` (done, but the answer never arrives), ``break`` (not done, no answer),
-            ``slow`` (done after ``seconds``).
+            ``slow`` (done after ``seconds``, or once ``gate`` is set).
         where: A regular expression that "METHOD /path" must contain.
         times: For how many calls more; infinite until cleared.
         until: Until when, on the monotonic clock.
@@ -149,6 +150,7 @@ class Fault:
         html: Whether a status comes as a proxy's HTML page.
         seconds: How slow, or what a 429 asks to wait.
         everywhere: Whether a 429 is for all routes.
+        gate: What ``slow`` waits for instead.
     """
 
     kind: str
@@ -159,6 +161,11 @@ class Fault:
     html: bool = False
     seconds: float = 0.05
     everywhere: bool = False
+    gate: anyio.Event | None = None
+
+    async def pause(self) -> None:
+        """Wait as long as a slow call does."""
+        await (anyio.sleep(self.seconds) if self.gate is None else self.gate.wait())
 
     def answer(self) -> web.Response:
         """Return what the client is told instead of the truth."""
@@ -181,9 +188,11 @@ class Faults:
 
     waiting: list[Fault] = field(default_factory=list)
 
-    def add(self, kind: str, **options: Any) -> None:
+    def add(self, kind: str, **options: Any) -> Fault:
         """Plan a fault (see ``Fault``)."""
-        self.waiting.append(Fault(kind, **options))
+        fault = Fault(kind, **options)
+        self.waiting.append(fault)
+        return fault
 
     def take(self, method: str, path: str) -> Fault | None:
         """Return the fault that meets this call, and count it."""

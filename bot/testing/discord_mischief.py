@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable
+from typing import Any
+
+import anyio
 
 from bot.testing.discord_hub import Hub
 from bot.testing.discord_limits import DISCORDS_OWN, Fault, Limit
@@ -115,9 +118,17 @@ class Mischief:
         """Break the connection without doing anything."""
         self._hub.faults.add("break", where=where, times=times)
 
-    def slow(self, seconds: float, where: str = "", *, times: float = math.inf) -> None:
-        """Answer late."""
-        self._hub.faults.add("slow", seconds=seconds, where=where, times=times)
+    def slow(
+        self,
+        seconds: float = 0.0,
+        where: str = "",
+        *,
+        times: float = math.inf,
+        gate: anyio.Event | None = None,
+    ) -> Fault:
+        """Answer late: after some seconds, or once an event is set; ``times`` tells who waits."""
+        options: dict[str, Any] = {"seconds": seconds, "where": where, "times": times}
+        return self._hub.faults.add("slow", gate=gate, **options)
 
     def heal(self) -> None:
         """End every fault and limit."""

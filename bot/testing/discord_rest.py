@@ -11,7 +11,6 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import anyio
 from aiohttp import web
 
 from bot.testing.discord_books import Call, Upload
@@ -121,7 +120,7 @@ class Door:
         code, status = 0, 500  # what a route that fails unexpectedly leaves in the books
         try:
             if fault is not None and fault.kind == "slow":
-                await anyio.sleep(fault.seconds)
+                await fault.pause()
             if fault is not None and fault.kind in {"status", "limit"}:
                 response = fault.answer()
             elif fault is None or fault.kind != "break":

@@ -77,9 +77,17 @@ def holding(home: Path, but: str = "tapes") -> set[str]:
         str(path.relative_to(home))
         for path in home.rglob("*")
         if path.is_file() and path.relative_to(home).parts[0] != but
-        for name, data in unpacked(path.name, path.read_bytes())
+        for name, data in unpacked(path.name, bytes_of(path))
         if any(mark in data.lower() or mark in name.lower().encode() for mark in MARKS)
     }
+
+
+def bytes_of(path: Path) -> bytes:
+    """Return a file's bytes; none of one that took another's place since it was listed."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
 
 
 def write(path: Path, data: bytes) -> Path:

@@ -141,9 +141,13 @@ class Rig:
 
     @asynccontextmanager
     async def connected(self) -> AsyncIterator[Rig]:
-        """Run it, and begin when it is connected."""
+        """Run it, and begin when it is connected.
+
+        Of a life before, the server may still hold the connection.
+        """
+        before = self.server.books.happened("ready")
         async with self.running():
-            await self.server.until_connected()
+            await self.server.until(lambda books: books.happened("ready") > before)
             yield self
 
     async def serve(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:

@@ -219,6 +219,17 @@ class Rig:
         await self.telegram.until_messages(chat, count)
         return self.telegram.books.texts(chat.id)
 
+    async def until_reported(self, count: int = 1) -> list[DeliveryReport]:
+        """Return the last words on answers, once there are so many.
+
+        What is shown may stand in the chat before the channel learns its id.
+        """
+        port = self.port()
+        with anyio.fail_after(SECONDS):
+            while len(finals := [one for one in port.reports if one.final]) < count:
+                await port.reported.wait()
+        return finals
+
     async def work(self) -> None:
         """Take what comes out of the bus, and answer it."""
         async with anyio.create_task_group() as tasks:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pexpect
 import pytest
+from terminals import end
 
 from channels.console.history import forget_typed
 
@@ -51,7 +53,7 @@ def start(log: Path) -> Iterator[Start]:
 
     yield run
     for console in started:
-        console.close(force=True)
+        end(console)
 
 
 def leave(console: pexpect.spawn) -> str:
@@ -63,6 +65,12 @@ def leave(console: pexpect.spawn) -> str:
     console.wait()
     assert console.exitstatus == 0
     return before
+
+
+def streamed(console: pexpect.spawn) -> None:
+    """See the text of a slow turn: in one piece, or, where a part was drawn before, what is new of it."""
+    console.expect_exact("first words")
+    console.expect_exact("and more")
 
 
 def said(log: Path) -> list[str]:
@@ -90,12 +98,13 @@ def test_the_banner_and_a_prompt_come_first_and_an_answer_is_shown_then_reported
 def test_text_is_seen_as_it_streams_and_its_final_form_replaces_it(start: Start):
     """The raw text above the prompt is erased before the rendered Markdown is written."""
     console = start()
+    seen = console.logfile_read = io.StringIO()
     console.send("slow\r")
-    console.expect_exact("first words and more")
-    console.expect_exact("thinking")
+    streamed(console)
     console.send(CTRL_C)
     console.expect_exact("\x1b[1mfirst words\x1b[0m and no more\r\n")
     assert "\x1b[J" in console.before
+    assert "thinking" in seen.getvalue()
     console.expect_exact("Stopped.")
     rest = leave(console)
     assert "first words" not in rest
@@ -335,7 +344,7 @@ def test_what_was_taken_out_of_the_history_is_not_brought_back_by_an_open_prompt
         console.send(f"{text}\r")
         if text != "slow":
             console.expect_exact(f"echo: {text}\r\n")
-    console.expect_exact("first words and more")
+    streamed(console)
     console.send(UP)
     console.expect_exact("slow")
     console.send("\x1b[B")

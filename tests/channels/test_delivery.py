@@ -260,12 +260,12 @@ async def test_a_flood_during_a_stream_delays_its_edits_and_the_final_text_arriv
         paper.faults["1"] = [Flooded(0.2)]
         run.port.give(Partial(HERE, "t1", "once upon a time there was a king"))
         await until(lambda: not paper.faults["1"])
-        flooded = anyio.current_time()
         run.port.give(answer("once upon a time there was a queen"))
         await run.port.until_final(1)
     assert paper.shown() == ["once upon a time there was a queen"]
     # A platform that is asked again during a flood makes it longer.
-    assert paper.calls[-1][2] - flooded >= 0.15
+    _, (_, _, flooded), (_, _, again), *_ = paper.calls
+    assert again - flooded >= 0.15
 
 
 async def test_a_flooded_chat_delays_no_other():
@@ -280,14 +280,17 @@ async def test_a_flooded_chat_delays_no_other():
 async def test_edits_are_spaced_and_only_the_newest_text_is_shown():
     paper = Paper(interval=0.05)
     async with Running(paper) as run:
+        began = anyio.current_time()
         for length in range(30, 80):
             run.port.give(Partial(HERE, "t1", "y" * length))
             await anyio.sleep(0.004)
         run.port.give(answer("y" * 80))
         await run.port.until_final(1)
+        lasted = anyio.current_time() - began
     assert "".join(paper.shown()) == "y" * 80
     edits = [when for call, _, when in paper.calls if call == "edit"]
-    assert len(edits) < 12
+    # However long it took on a busy machine: one in each interval, and the answer's own.
+    assert 0 < len(edits) <= lasted / paper.interval + 2
 
 
 async def test_formatting_that_the_platform_refuses_is_sent_plain():
@@ -399,10 +402,11 @@ async def test_topics_of_a_chat_share_its_flood():
     async with Running(paper) as run:
         run.port.give(answer("one", "t1", topics[0]))
         await until(lambda: bool(paper.calls))
-        began = anyio.current_time()
         run.port.give(answer("two", "t2", topics[1]), answer("three", "t3", topics[2]))
         await run.port.until_final(3)
-    assert all(when - began >= 0.25 for _, _, when in paper.calls[1:])
+    (_, _, began), *later = paper.calls
+    assert len(later) == 3
+    assert all(when - began >= 0.25 for _, _, when in later)
 
 
 async def test_a_draft_is_shown_again_before_it_goes_while_the_turn_runs(monkeypatch):

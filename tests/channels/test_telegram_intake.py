@@ -65,6 +65,7 @@ async def test_of_a_stranger_nothing_is_fetched_kept_or_published(rig, caplog):
         rig.telegram.react(number, "👍", user=13)
         rig.telegram.say(rig.group, 13, "@tape_bot hello")
         assert await settled(rig) == []
+        await rig.shown(eve, 1)
     books = rig.telegram.books
     assert (books.downloads, books.called("getFile"), rig.spooled) == ([], [], [])
     assert "let me in" not in caplog.text
@@ -204,7 +205,7 @@ async def test_a_reply_to_the_bot_is_for_the_bot(rig):
     rig.answering = True
     async with rig.running():
         rig.telegram.say(rig.group, 7, "@tape_bot hi")
-        await rig.shown(rig.group, 1)
+        await rig.until_reported(1)
         answer = rig.telegram.books.messages(GROUP)[0]
         rig.telegram.say(rig.group, 7, "and now?", reply_to=answer)
         await rig.arrived(2)
@@ -395,9 +396,9 @@ async def test_an_older_answer_of_the_bot_is_quoted_and_a_part_of_the_last_one_t
     rig.answering = True
     async with rig.running():
         rig.telegram.say(rig.chat, 7, "one")
-        await rig.shown(rig.chat, 1)
+        await rig.until_reported(1)
         rig.telegram.say(rig.chat, 7, "two")
-        await rig.shown(rig.chat, 2)
+        await rig.until_reported(2)
         old, last = rig.telegram.books.messages(7)
         rig.answering = False
         rig.telegram.say(rig.chat, 7, "the old", reply_to=old)

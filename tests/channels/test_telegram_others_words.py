@@ -134,7 +134,7 @@ async def test_a_contact_in_reply_to_the_last_answer_is_still_quoted(rig):
     rig.answering = True
     async with rig.running():
         rig.telegram.say(rig.chat, 7, "whom?")
-        await rig.shown(rig.chat, 1)
+        await rig.until_reported(1)
         answer = rig.telegram.books.messages(7)[0]
         contact = {"contact": {"phone_number": "+49", "first_name": "Eve"}}
         rig.telegram.post(rig.chat, 7, contact, reply_to=answer)

@@ -56,7 +56,8 @@ async def test_what_the_bus_refuses_is_not_confirmed_and_tried_again(rig):
         rig.telegram.say(chat, 7, "one")
         rig.telegram.say(chat, 7, "two")
         shown = await rig.shown(chat, 3)
-    assert shown[-2:] == ["echo: one", "echo: two"]
+    # The channel's own word is in nobody's way, so that an answer may overtake it.
+    assert [text for text in shown if "disk" not in text] == ["echo: one", "echo: two"]
     assert [text for text in shown if "disk" in text] == [
         "the disk is full (I try again until it works.)"
     ]
@@ -190,7 +191,8 @@ async def test_a_token_that_is_revoked_later_ends_the_channel(rig):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("times", [1, 2])
-async def test_a_token_that_is_unknown_for_a_moment_ends_nothing(rig, times):
+async def test_a_token_that_is_unknown_for_a_moment_ends_nothing(rig, times, caplog):
+    caplog.set_level("INFO")
     chat = rig.telegram.private(7)
     async with rig.running():
         rig.telegram.say(chat, 7, "one")
@@ -200,6 +202,9 @@ async def test_a_token_that_is_unknown_for_a_moment_ends_nothing(rig, times):
         rig.telegram.say(chat, 7, "two")
         assert await rig.shown(chat, 2) == ["echo: one", "echo: two"]
         await rig.telegram.until(lambda books: len(books.called("getMe")) == 2 + times)
+        with anyio.fail_after(30):
+            while "knows the token after all" not in caplog.text:
+                await anyio.sleep(0.01)
         # The next moment counts for itself.
         rig.telegram.faults.refuse(401, "Unauthorized", method="getMe", times=2)
         rig.telegram.faults.refuse(401, "Unauthorized", method="sendMessage")

@@ -8,6 +8,7 @@ import socket
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -88,9 +89,10 @@ async def test_an_album_that_was_killed_before_its_last_part_came_waits_for_it(r
     await FolderSpool(rig.folder / "telegram" / "spool").put(first["update_id"], first)
     bot = rig.telegram.world.bots[rig.telegram.token]
     bot.confirm(first["update_id"] + 1, rig.telegram.books)
-    # Longer than the next part is waited for.
+    # Longer than the next part is waited for, and much shorter than one of before the start is.
+    rig.timing = replace(rig.timing, gather=0.8)
     for method in ("getUpdates", "setWebhook"):
-        rig.telegram.faults.slow(0.4, method=method)
+        rig.telegram.faults.slow(1.2, method=method)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -98,7 +98,9 @@ class Stage:
 
     async def send(self, path: str, visitor: str = ADA.id, **kept: object) -> httpx.Response:
         headers = {"Authorization": f"Bearer {visitor}", **kept.pop("headers", {})}  # type: ignore[dict-item]
-        async with httpx.AsyncClient(base_url=str(self.site.url), headers=headers) as client:
+        async with httpx.AsyncClient(
+            base_url=str(self.site.url), headers=headers, timeout=60
+        ) as client:
             return await client.post(path, **kept)  # type: ignore[arg-type]
 
     async def upload(self, name: str, data: bytes, mime: str = "image/png") -> str:

@@ -36,7 +36,7 @@ SENT = datetime(2026, 2, 10, 10, 0, tzinfo=UTC)
 @pytest.fixture(params=BUSES)
 async def backend(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Backend]:
     async with BUSES[request.param](tmp_path) as held:
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             yield held
 
 

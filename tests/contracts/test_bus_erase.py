@@ -25,7 +25,7 @@ SECRET = "xyzzy-plugh"
 @pytest.fixture(params=BUSES)
 async def backend(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Backend]:
     async with BUSES[request.param](tmp_path) as held:
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             yield held
 
 
@@ -33,7 +33,7 @@ async def backend(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
 async def local(tmp_path: Path) -> AsyncIterator[Backend]:
     """The bus whose storage is a disk of this machine, which can be full."""
     async with BUSES["local"](tmp_path) as held:
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             yield held
 
 
@@ -204,7 +204,7 @@ def life(folder: Path, bus: str, calls: int) -> tuple[dict[str, list[str]], bool
         [sys.executable, str(HOST), str(folder), bus, str(calls)],
         env={"PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"},
         stdout=subprocess.PIPE,
-        timeout=30,
+        timeout=60,
         check=False,
     )
     assert run.returncode in (0, -signal.SIGKILL)

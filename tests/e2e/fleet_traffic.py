@@ -77,6 +77,10 @@ class Traffic:
         """Return a token that nobody has said."""
         return f"K{self._tokens.pop():06X}"
 
+    def speak(self) -> Said:
+        """Say one thing more, in any chat."""
+        return self.say(self._chats[0])
+
     def say(self, chat: int, text: str = "Tell me about {}, please.", token: str = "") -> Said:
         """Let somebody say something whose answer repeats its token."""
         token, at = token or self.draw(), now()

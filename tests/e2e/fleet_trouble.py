@@ -16,6 +16,7 @@ from platform_stage import now
 
 from bot.bus import Address, Bus, Inbound, Sender
 from bot.bus.postgres import PostgresBus
+from bot.bus.postgres.intake import BURIED
 from bot.database.connections import Database
 from bot.database.wakeups import Wakeups
 from bot.sessions.replies import GAVE_UP
@@ -32,8 +33,8 @@ _NOBODY = User(1, "Nobody", is_bot=True)
 _TRAP = """
 create or replace function public.trap() returns trigger language plpgsql as $$
 begin
-    -- Whoever writes this is killed meanwhile; if not, it is refused.
-    perform pg_sleep(2);
+    -- Whoever writes this is killed meanwhile, and then this is ended; if not, it is refused.
+    perform pg_sleep(30);
     raise exception 'this cannot be written';
 end $$;
 create trigger trap before insert on tapebot.entry for each row
@@ -77,10 +78,12 @@ async def poison_message(trial: Trial) -> Row:
                         struck.add(backend)
                         deaths.append(victim.name)
                         _kill(trial, victim)
+                        # Else it goes on, and keeps the tape from whoever comes next.
+                        await rows(trial.fleet, "select pg_terminate_backend(%s)", [backend])
                 await anyio.sleep(0.05)
 
         tasks.start_soon(strike)
-        await trial.fleet.until(lambda: trial.world.ledger.notices[chat], "its chat was not told")
+        await trial.fleet.until(lambda: _told(trial, chat, BURIED), "its chat was not told")
         tasks.cancel_scope.cancel()
     await rows(trial.fleet, "drop trigger trap on tapebot.entry")
     assert len(deaths) == DEATHS, f"buried after the deaths of {deaths}"

@@ -5,12 +5,21 @@ from __future__ import annotations
 import gzip
 import io
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 
-def traces(folder: Path, words: Iterable[str]) -> list[tuple[str, str]]:
+def traces(folder: Path, words: Collection[str]) -> list[tuple[str, str]]:
     """Return each file with each word that it holds, in any case, as it stands or as JSON escapes."""
+    while True:
+        try:
+            return _traces(folder, words)
+        except FileNotFoundError:
+            # A part was packed between two looks: what it held is in a file that was perhaps not there yet.
+            continue
+
+
+def _traces(folder: Path, words: Collection[str]) -> list[tuple[str, str]]:
     found = []
     for path in sorted(folder.rglob("*")):
         if not path.is_file():

@@ -14,6 +14,7 @@ import random
 import select
 import signal
 import sys
+import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
@@ -41,6 +42,7 @@ class Fault:
         self._part = 0.0
         self._after = False
         self._moment = ""
+        self._counting = threading.Lock()
 
     def arm(
         self, times: int = 0, part: float = 0.0, moment: str = "", *, after: bool = False
@@ -59,9 +61,11 @@ class Fault:
             file = not (type(args[0]) is int and args[0] < _FIRST_FILE)
             if self._left and file:
                 moment = f"{'after' if self._after else 'before'} {name} {kind_of(args[0])}"
-                self._left -= self._moment in ("", moment)
-                if not self._left:
-                    self._die(moment, call, *args)
+                # Appending and packing are threads of their own: two that came at once would count past it.
+                with self._counting:
+                    self._left -= self._moment in ("", moment)
+                    if not self._left:
+                        self._die(moment, call, *args)
             return call(*args, **kwargs)
 
         return guarded

@@ -58,11 +58,13 @@ class Death:
 
     Attributes:
         moment: At which.
-        at: When, by the clock of the books.
+        born: When the life began that it ended, by the clock of the books.
+        at: When.
         met: The moment came; otherwise it was killed since nothing more was to come.
     """
 
     moment: str
+    born: float
     at: float
     met: bool
 
@@ -118,7 +120,6 @@ class Kills:
         lives: Its processes.
         talk: What people said.
         deaths: The kills.
-        greeted_at: When the life without a kill had ended.
     """
 
     def __init__(self, stage: Stage, folder: Path, chance: random.Random) -> None:
@@ -126,7 +127,6 @@ class Kills:
         self.lives = Lives(stage, folder)
         self.talk = Talk(stage, chance, self.lives.connected)
         self.deaths: list[Death] = []
-        self.greeted_at = 0.0
         self._chance = chance
         self._facts = Facts(stage)
         self._plan: Plan | None = None
@@ -142,7 +142,6 @@ class Kills:
         # Stopped while receipts are still on their way: a stop is no kill, and leaves no stray.
         await self._settle()
         await self.lives.stop()
-        self.greeted_at = now()
 
     async def round(self, plan: Plan) -> None:
         """Start, settle what is owed or not, let people talk, and kill."""
@@ -227,7 +226,7 @@ class Kills:
         await self.lives.ended()
         assert life.code == KILLED, f"it ended by itself: {life}: {self.lives.errors()}"
         met = life.met if plan.fact else not plan.calls or life.killed_at is None
-        self.deaths.append(Death(plan.moment, life.killed_at or now(), met))
+        self.deaths.append(Death(plan.moment, life.born, life.killed_at or now(), met))
 
     def _look(self) -> None:
         """Kill if it is due; called before a server answers."""

@@ -31,6 +31,7 @@ class Life:
 
     Attributes:
         pid: Of its process, which leads a session of its own.
+        born: When that was heard, by the clock of the servers' books; it had said nothing to them yet.
         polls: How often Telegram had been asked for updates before.
         ready: How often Discord's gateway had been made ready before.
         met: It was killed by what the servers' books told.
@@ -39,8 +40,9 @@ class Life:
     """
 
     pid: int
-    polls: int
-    ready: int
+    born: float
+    polls: int = 0
+    ready: int = 0
     met: bool = False
     killed_at: float | None = None
     code: int | None = None
@@ -54,10 +56,12 @@ class Lives:
         folder: Holds its home and what it writes to its standard streams.
 
     Attributes:
+        births: When each life began, in order.
         tasks: Owns what runs beside it.
     """
 
     def __init__(self, stage: Stage, folder: Path) -> None:
+        self.births: list[float] = []
         self.home = folder / "home"
         self.tasks: anyio.abc.TaskGroup
         self._stage = stage
@@ -195,6 +199,7 @@ class Lives:
             case "ready":
                 self._loaded = True
             case "started":
-                self._life = Life(event["pid"], 0, 0)
+                self._life = Life(event["pid"], now())
+                self.births.append(self._life.born)
             case "ended" if self._life is not None and self._life.pid == event["pid"]:
                 self._life.code = event["code"]

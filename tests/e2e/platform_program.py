@@ -12,6 +12,7 @@ from pathlib import Path
 
 import anyio
 import anyio.abc
+from anyio.streams.text import TextReceiveStream
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = [sys.executable, "-m", "bot"]
@@ -39,6 +40,7 @@ class Program:
         self.process = process
         self.said = ""
         self._more = anyio.Event()
+        self._ended = anyio.Event()
 
     @property
     def claim_code(self) -> str:
@@ -55,10 +57,18 @@ class Program:
 
     async def read(self) -> None:
         assert self.process.stdout is not None
-        async for data in self.process.stdout:
-            self.said += data.decode()
+        # A letter may come in two pieces.
+        async for text in TextReceiveStream(self.process.stdout):
+            self.said += text
             self._more.set()
             self._more = anyio.Event()
+        self._ended.set()
+
+    async def until_read(self) -> None:
+        """Wait until all that it said before it ended is known."""
+        # What it started may have its output open still.
+        with anyio.move_on_after(5):
+            await self._ended.wait()
 
 
 @asynccontextmanager
@@ -84,6 +94,7 @@ async def running(folder: Path, **settings: str) -> AsyncIterator[Program]:
                     await process.wait()
                 if process.returncode is None:
                     process.kill()
+                await program.until_read()
             tasks.cancel_scope.cancel()
 
 

@@ -7,6 +7,7 @@ import sys
 
 import pexpect
 import pytest
+from terminals import end
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def terminal(tmp_path):
 
     yield start
     for child in started:
-        child.close(force=True)
+        end(child)
 
 
 def _leave(child):

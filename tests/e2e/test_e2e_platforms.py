@@ -117,15 +117,15 @@ async def test_the_bot_answers_on_a_telegram_that_is_not_ours(tmp_path):
         async with running(tmp_path, **settings) as program:
             await program.until_said("is here")
             await telegram.say("My name is Ada and I prefer tea.")
-            await telegram.until_text("Noted", within=20)
+            await telegram.until_text("Noted", within=60)
             await telegram.say("What is my name?")
-            await telegram.until_text("Your name is Ada", within=20)
+            await telegram.until_text("Your name is Ada", within=60)
             await telegram.say("/memory clear")
-            await telegram.until_text("To go on, send", within=20)
+            await telegram.until_text("To go on, send", within=60)
             asked = (await telegram.messages())[-1]
             keyboard = str(asked)
             assert "/memory clear yes" in keyboard
             await telegram.press("/memory", asked)
-            await telegram.until_text("What I remember", within=20)
+            await telegram.until_text("What I remember", within=60)
             # The answer to a button takes the place of its message.
             assert len(await telegram.messages()) == 3

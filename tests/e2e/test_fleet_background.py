@@ -26,7 +26,7 @@ async def test_a_consolidation_that_a_kill_cut_off_is_made_by_another_worker_una
     begun, never = anyio.Event(), anyio.Event()
 
     async with open_trial(
-        tmp_path, SEED, people=2, gateways=1, workers=2, lease=2.0, memory_window=10
+        tmp_path, SEED, people=2, gateways=1, workers=2, lease=5.0, memory_window=10
     ) as trial:
         model, telegram = trial.world.model.server, trial.world.telegram
 
@@ -43,11 +43,11 @@ async def test_a_consolidation_that_a_kill_cut_off_is_made_by_another_worker_una
         ada = trial.world.chats[0]
         for number in range(8):
             telegram.say(ada, ada, f"number {number}")
-            await telegram.until(lambda known, n=number: len(known.texts(ada)) > n, within=30)
-        with anyio.fail_after(30):
+            await telegram.until(lambda known, n=number: len(known.texts(ada)) > n, within=60)
+        with anyio.fail_after(60):
             await begun.wait()
         trial.fleet.kill(trial.fleet.members[askers[0]])
-        with anyio.fail_after(30):
+        with anyio.fail_after(60):
             while not any(
                 one.name == MEMORY_CONSOLIDATED for one in await trial.read(f"telegram:{ada}")
             ):

@@ -65,6 +65,13 @@ class Bot(discord.Client):
     async def on_raw_typing(self, event: discord.RawTypingEvent) -> None:
         self.typists.append(event.user_id)
 
+    def knows(self, number: int) -> bool:
+        """Whether it was told of a guild, and of its members where it asks for them."""
+        guild = self.get_guild(number)
+        if guild is None or guild.unavailable:
+            return False
+        return guild.chunked or not self.intents.members
+
     def texts(self) -> list[str]:
         """Return what people said."""
         return [each.content for each in self.heard if each.author != self.user]
@@ -99,6 +106,8 @@ async def connected(server: DiscordServer, bot: Bot | None = None) -> AsyncItera
         group.start_soon(bot.start, server.token)
         with anyio.fail_after(30):
             await bot.ready_once.wait()
+        # It does not wait for long until it is told of them.
+        await server.until(lambda _: all(bot.knows(each) for each in server.world.guilds))
         yield bot
         await bot.close()
         group.cancel_scope.cancel()
@@ -313,19 +322,21 @@ async def test_a_flood_limit_is_told_before_and_obeyed_in_one_channel_only(
 ):
     other = server.channel(home, "other")
     async with connected(server) as bot:
-        server.faults.flood(general, requests=2, per=0.5)
 
         async def write(channel: int) -> None:
             for number in range(3):
                 await bot.get_channel(channel).send(str(number))
 
+        server.faults.flood(general, requests=2, per=0.5)
+        await write(general)
+        server.faults.flood(general, requests=2, per=60.0)
         async with anyio.create_task_group() as group:
             group.start_soon(write, general)
-            group.start_soon(write, other)
-        times = [message.created for message in server.answers(general)]
-        assert times[2] - times[0] >= 0.45
-        others = [message.created for message in server.answers(other)]
-        assert others[2] - others[0] < 0.3
+            with anyio.fail_after(30):
+                await write(other)
+            group.cancel_scope.cancel()
+        assert server.books.texts(other) == ["0", "1", "2"]
+        assert len(server.answers(general)) < 6
         assert {call.status for call in server.books.requests("POST", "/messages")} == {200}
 
 
@@ -467,7 +478,7 @@ async def test_a_command_is_deferred_answered_and_followed_up(server, ann, gener
         await server.until_messages(general, 2)
         known = server.books.interactions[used]
         assert known.answer == 5
-        assert known.time_to_ack < 1
+        assert known.created < known.acknowledged < server.books.messages[known.response_id].edited
         assert server.shown(used) == "answer to why"
         assert server.books.messages[known.followups[0]].content == "and more"
         assert await server.autocomplete(general, ann, "ask", "question", "wh") == [
@@ -589,10 +600,11 @@ async def test_an_outage_refuses_connections_and_ends_at_the_same_address(server
 
 async def test_a_server_that_is_down_breaks_calls_until_it_is_back(server, ann, general):
     async with connected(server) as bot:
-        server.faults.down(0.3)
+        server.faults.down(60.0)
         with pytest.raises(aiohttp.ClientError):
             await bot.get_channel(general).send("lost")
-        await server.until(lambda _: bot.resumes, within=15)
+        server.faults.heal()
+        await server.until(lambda _: bot.resumes, within=30)
         await bot.get_channel(general).send("back")
         assert server.books.texts(general) == ["back"]
 

@@ -57,7 +57,7 @@ async def test_faults_are_set_from_outside():
 
 async def test_it_is_controlled_while_it_is_down():
     async with TelegramProcess() as telegram:
-        await telegram.do("outage", seconds=0.5)
+        await telegram.do("outage", seconds=4)
         with pytest.raises(aiohttp.ClientConnectionError):
             await call(telegram, "getMe")
         assert (await telegram.books())["shown"] == []

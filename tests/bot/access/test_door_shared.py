@@ -189,9 +189,18 @@ async def test_while_the_database_is_away_nobody_is_let_in_and_afterwards_all_ar
                 tasks.start_soon(refuse, door.approve(code))
             assert len(refused) == 4
             await anyio.to_thread.run_sync(server.start)
-            assert await door.admit(private("9")) == Verdict("member")
+            assert await admitted(door, private("9")) == Verdict("member")
     finally:
         await anyio.to_thread.run_sync(server.close)
+
+
+async def admitted(door, knock: Knock) -> Verdict:
+    """Knock until the roster can be looked up: the door connects anew in its own time."""
+    while True:
+        try:
+            return await door.admit(knock)
+        except BusError:
+            await anyio.sleep(0.05)
 
 
 def _migrated(url: str) -> None:

@@ -21,6 +21,15 @@ from bot.errors import DatabaseUnavailable, SettingsError
 
 PASSWORD = "kvothe"
 
+DAWDLES = """
+create function public.dawdle() returns event_trigger language plpgsql as $$
+begin
+    perform pg_sleep(4);
+end $$;
+create event trigger dawdle on ddl_command_end when tag in ('CREATE VIEW') execute function public.dawdle();
+"""
+"""One statement of the steps takes longer than the server allows, however fast it is."""
+
 
 @pytest.fixture
 def empty():
@@ -116,8 +125,10 @@ async def test_a_database_that_not_all_words_fit_into_is_not_set_up(empty, encod
 
 
 async def test_a_server_with_little_patience_is_set_up_all_the_same(empty):
-    alter(empty, "statement_timeout = '20ms'")
-    alter(empty, "lock_timeout = '20ms'")
+    with psycopg.connect(empty, autocommit=True) as connection:
+        connection.execute(DAWDLES)
+    alter(empty, "statement_timeout = '3s'")
+    alter(empty, "lock_timeout = '3s'")
     assert await migrated(empty)
     assert await migrated(empty) == []
 

@@ -11,6 +11,7 @@ import anyio.lowlevel
 import pytest
 from embedding_rig import HashedWords, said, vector_of
 
+from bot.embeddings import vectors as vectors_module
 from bot.embeddings.vectors import VectorIndex, checksum
 from bot.errors import TransientModelError
 from bot.tape.entries import TapeEntry, event, tool_result
@@ -25,6 +26,13 @@ TALK = [
     "the cello concert was long",
     "call the dentist tomorrow",
 ]
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    """Questions wait for however slow a machine, but in the test of that."""
+    monkeypatch.setattr(vectors_module, "_PATIENCE", 60.0)
+    monkeypatch.setattr(vectors_module, "_LONGEST_ASKED", 60.0)
 
 
 @pytest.fixture
@@ -249,11 +257,13 @@ async def test_an_outage_is_told_once_and_costs_nothing_until_the_next_try(
     assert not vectors.statistics()["failing"]
 
 
-@pytest.mark.slow
-async def test_a_question_does_not_wait_for_a_long_tape_to_be_embedded(tmp_path, embedder):
+async def test_a_question_does_not_wait_for_a_long_tape_to_be_embedded(
+    tmp_path, embedder, monkeypatch
+):
     vectors = VectorIndex(tmp_path, await stored(), embedder)
     embedder.gate = anyio.Event()
-    with anyio.fail_after(30):
+    with anyio.fail_after(30), monkeypatch.context() as patch:
+        patch.setattr(vectors_module, "_PATIENCE", 0.05)
         assert await found(vectors, "cello") == []
     embedder.gate.set()
     assert (await found(vectors, "cello"))[0] in (3, 6)

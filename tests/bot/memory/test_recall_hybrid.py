@@ -9,6 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from bot.embeddings import vectors as vectors_module
 from bot.embeddings.local import LocalEmbedder
 from bot.embeddings.vectors import VectorIndex
 from bot.errors import TransientModelError
@@ -30,6 +31,13 @@ TALK = [
 @pytest.fixture(scope="module")
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    """Questions wait for however slow a machine, which has to load the model first."""
+    monkeypatch.setattr(vectors_module, "_PATIENCE", 60.0)
+    monkeypatch.setattr(vectors_module, "_LONGEST_ASKED", 60.0)
 
 
 @pytest.fixture(scope="module")

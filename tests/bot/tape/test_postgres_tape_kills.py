@@ -10,6 +10,7 @@ from pathlib import Path
 
 import anyio
 import anyio.to_thread
+import psycopg
 import pytest
 from postgres_tapes import opened
 
@@ -20,6 +21,7 @@ from bot.testing.postgres import PostgresServer
 
 HOST = Path(__file__).with_name("kill_postgres_host.py")
 TAPE = "telegram:42"
+NAME = "writer"
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +53,9 @@ class Writer:
 
     def __init__(self, url: str, who: str) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, str(HOST), url, TAPE, who], stdout=subprocess.PIPE, text=True
+            [sys.executable, str(HOST), f"{url}?application_name={NAME}", TAPE, who],
+            stdout=subprocess.PIPE,
+            text=True,
         )
         self.acknowledged: dict[int, str] = {}
 
@@ -76,6 +80,20 @@ class Writer:
             number, _, text = one.partition(":")
             assert int(number) not in self.acknowledged, "an id was given twice"
             self.acknowledged[int(number)] = text
+
+
+async def until_gone(url: str) -> None:
+    """Wait until the server has done what it was in the middle of for writers that are dead."""
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+        with anyio.fail_after(60):
+            while True:
+                cursor = await connection.execute(
+                    "select count(*) from pg_stat_activity where application_name like %s",
+                    [f"%{NAME}"],
+                )
+                if await cursor.fetchone() == (0,):
+                    return
+                await anyio.sleep(0.02)
 
 
 async def see(store: TapeStore, acknowledged: dict[int, str]) -> None:
@@ -119,5 +137,6 @@ async def test_writers_killed_and_a_server_that_crashes_lose_and_double_nothing_
             for writer in writers:
                 assert not acknowledged.keys() & writer.acknowledged.keys()
                 acknowledged |= writer.acknowledged
+            await until_gone(url)
             await see(store, acknowledged)
     assert len(acknowledged) > 300

@@ -75,6 +75,11 @@ async def test_a_backup_that_began_before_an_erasure_only_puts_off_the_cleaning(
 
 async def test_a_cleaning_that_was_cut_short_leaves_no_index_behind(url):
     names = "select relname from pg_class where relname ~ '_cc(new|old)'"
+
+    async def refused(other, part):
+        with pytest.raises(psycopg.errors.QueryCanceled):
+            await other.execute(f"reindex index concurrently tapebot.document_{part}_terms")
+
     async with cleaned_later(url) as (store, beside, tombstone):
         await store.erase(TAPE, [tombstone])
         [(part,)] = await (
@@ -84,11 +89,15 @@ async def test_a_cleaning_that_was_cut_short_leaves_no_index_behind(url):
         async with blocker:
             await blocker.execute("begin")
             await blocker.execute(f"lock table tapebot.document_{part} in row exclusive mode")
-            async with await psycopg.AsyncConnection.connect(url, autocommit=True) as other:
-                reindex = f"reindex index concurrently tapebot.document_{part}_terms"
-                await other.execute("set statement_timeout = '200ms'")
-                with pytest.raises(psycopg.errors.QueryCanceled):
-                    await other.execute(reindex)
+            async with (
+                await psycopg.AsyncConnection.connect(url, autocommit=True) as other,
+                anyio.create_task_group() as tasks,
+            ):
+                tasks.start_soon(refused, other, part)
+                with anyio.fail_after(30):
+                    while not await (await beside.execute(names)).fetchall():
+                        await anyio.sleep(0.01)
+                await beside.execute("select pg_cancel_backend(%s)", [other.info.backend_pid])
         assert await (await beside.execute(names)).fetchall()
         await store._upkeep.clean()
         assert await (await beside.execute(names)).fetchall() == []
@@ -96,11 +105,10 @@ async def test_a_cleaning_that_was_cut_short_leaves_no_index_behind(url):
 
 async def test_a_limit_of_the_server_on_statements_does_not_keep_tables_from_being_cleaned(url):
     name = url.rpartition("/")[2]
-    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as first:
-        await first.execute(f"alter database {name} set statement_timeout = '1s'")
     async with cleaned_later(url) as (store, beside, tombstone):
         await store.erase(TAPE, [tombstone])
-        await beside.execute("set statement_timeout = 0")
+        # Whoever connects from here on is limited.
+        await beside.execute(f"alter database {name} set statement_timeout = '1s'")
         [(part,)] = await (
             await beside.execute("select part from tapebot.vacuum_wanted")
         ).fetchall()
@@ -113,7 +121,7 @@ async def test_a_limit_of_the_server_on_statements_does_not_keep_tables_from_bei
                 "pid in (select pid from pg_stat_activity where datname = current_database() and "
                 "clock_timestamp() - query_start > interval '1.2 seconds')"
             )
-            with anyio.fail_after(20):
+            with anyio.fail_after(30):
                 while await (await beside.execute(waits)).fetchone() == (0,):
                     await anyio.sleep(0.05)
             await beside.execute("commit")

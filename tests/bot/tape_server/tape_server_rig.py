@@ -62,7 +62,7 @@ class Rig:
         token = self._admin if token == "" else token
         headers = {} if token is None else {b"Authorization": f"Bearer {token}".encode()}
         # Plain HTTP: loading certificates would be most of a test's time.
-        return httpx.AsyncClient(base_url=self.url, headers=headers, verify=False)
+        return httpx.AsyncClient(base_url=self.url, headers=headers, timeout=60, verify=False)
 
     def remote(self, token: str = "", **options: float) -> RemoteTapeStore:
         """Return a store on it."""

@@ -55,7 +55,7 @@ async def test_no_token_no_session_and_no_word_is_in_the_log(tmp_path):
     await store.create_tape(TAPE)
     await store.append(TAPE, message("user", "private words"))
     await store.close()
-    async with httpx.AsyncClient(base_url=program.url, verify=False) as client:
+    async with httpx.AsyncClient(base_url=program.url, timeout=60, verify=False) as client:
         await client.get(f"/v1/tapes/version?tape={TAPE}", headers={"Authorization": "Bearer no"})
     code, _ = await anyio.to_thread.run_sync(program.end)
     log = (program.home / "logs" / "tapebot.log").read_text()
@@ -150,13 +150,13 @@ async def test_a_connection_on_which_no_request_comes_is_closed(tmp_path, monkey
         ):
 
             async def trickle():
+                part = begun
                 with suppress(anyio.BrokenResourceError):
                     while begun:
-                        await stream.send(b"x")
+                        await stream.send(part)
                         await anyio.sleep(0.02)
+                        part = b"x"
 
-            if begun:
-                await stream.send(begun)
             tasks.start_soon(trickle)
             with anyio.fail_after(20), suppress(anyio.BrokenResourceError, anyio.EndOfStream):
                 while True:

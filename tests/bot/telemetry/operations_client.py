@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import asynccontextmanager
 
 import anyio
@@ -41,11 +42,23 @@ class Client:
             for one in family.samples
         )
 
-    async def until(self, path: str, status: int) -> dict:
+    async def until_series(self, *wanted: str | tuple[str, ...]) -> Series:
+        """Every series, once these are there: by name, or by name and all labels' values."""
+        with anyio.fail_after(30):
+            while True:
+                found = await self.series()
+                if {*wanted} <= {*found, *(name for name, *_ in found)}:
+                    return found
+                await anyio.sleep(0.02)
+
+    async def until(
+        self, path: str, status: int, said: Callable[[dict], bool] = lambda _: True
+    ) -> dict:
+        """Wait for an answer of this status, in which the checks say what they are to."""
         with anyio.fail_after(30):
             while True:
                 found, checks = await self.get(path)
-                if found == status:
+                if found == status and said(checks):
                     return checks
                 await anyio.sleep(0.02)
 
@@ -58,6 +71,6 @@ async def running(operations: Operations):
             await operations.run("127.0.0.1", 0, task_status=task_status)
 
         address = await tasks.start(run)
-        async with httpx.AsyncClient(base_url=address, timeout=10) as http:
+        async with httpx.AsyncClient(base_url=address, timeout=60) as http:
             yield Client(http)
         tasks.cancel_scope.cancel()

@@ -6,7 +6,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from collections import Counter
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -116,7 +115,7 @@ async def test_one_trace_goes_from_the_gateway_over_the_worker_to_the_shown_answ
 async def test_of_a_failure_only_its_kind_is_sent(monkeypatch):
     async with collecting() as (collector, environment):
         monkeypatch.setenv(*environment.popitem())
-        async with exporting("worker"):
+        async with exporting("worker", seconds=60.0):
             with pytest.raises(ModelRejected), tracing.span("turn"):
                 raise ModelRejected("Ada's zebra")
     (span,) = collector.spans
@@ -128,7 +127,7 @@ async def test_of_a_failure_only_its_kind_is_sent(monkeypatch):
 async def test_what_a_cut_off_process_left_is_no_failure(monkeypatch):
     async with collecting() as (collector, environment):
         monkeypatch.setenv(*environment.popitem())
-        async with exporting("worker"):
+        async with exporting("worker", seconds=60.0):
             with anyio.move_on_after(0), tracing.span("turn"):
                 await anyio.sleep_forever()
     (span,) = collector.spans
@@ -143,15 +142,19 @@ async def test_a_collector_that_takes_nothing_keeps_no_process_from_ending(tmp_p
         port = server.getsockname()[1]
         if collector == "refuses":
             server.close()
-        began = time.monotonic()
-        done = await anyio.run_process(
-            [sys.executable, str(HOST), "hang", str(tmp_path)],
-            env={**os.environ, "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{port}"},
-            check=False,
-        )
+        environment = {
+            "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{port}",
+            # Of its own accord the exporter would wait for longer than this test.
+            "OTEL_EXPORTER_OTLP_TIMEOUT": "600",
+        }
+        with anyio.fail_after(60):
+            done = await anyio.run_process(
+                [sys.executable, str(HOST), "hang", str(tmp_path)],
+                env={**os.environ, **environment},
+                check=False,
+            )
     assert done.returncode == 0, done.stderr.decode()
     assert b"not taken within 1 s" in done.stderr
-    assert time.monotonic() - began < 15
 
 
 @pytest.mark.parametrize(
@@ -224,7 +227,7 @@ def test_the_same_message_is_the_same_wherever_it_is_traced():
 async def test_a_place_that_is_none_begins_a_trace_of_its_own(monkeypatch):
     async with collecting() as (collector, environment):
         monkeypatch.setenv(*environment.popitem())
-        async with exporting("worker"):
+        async with exporting("worker", seconds=60.0):
             for place in (None, "", "zebra", f"{PLACE}-more", PLACE.replace("0af7", "zzzz"), PLACE):
                 with tracing.span("turn", place):
                     pass
@@ -241,7 +244,7 @@ async def test_a_place_that_is_none_begins_a_trace_of_its_own(monkeypatch):
 async def test_what_is_noted_is_bounded(monkeypatch):
     async with collecting() as (_, environment):
         monkeypatch.setenv(*environment.popitem())
-        async with exporting("worker"):
+        async with exporting("worker", seconds=60.0):
             for number in range(10_001):
                 tracing.note("fake:1", f"m{number}", PLACE)
             assert tracing.noted("fake:1", "m0") is None
@@ -252,7 +255,7 @@ async def test_what_is_noted_is_bounded(monkeypatch):
 async def test_an_answer_shown_elsewhere_goes_on_in_the_trace_of_its_command(tmp_path, monkeypatch):
     async with collecting() as (collector, environment):
         monkeypatch.setenv(*environment.popitem())
-        async with exporting("worker"):
+        async with exporting("worker", seconds=60.0):
             bus = ObservedBus(LocalBus(tmp_path / "bus", session_limit=9, sync=False))
             desk = Address("web", "desk.1")
             asked = replace(message(None).inbound, text="/memory", via=desk)
@@ -269,7 +272,7 @@ async def test_a_turn_that_a_kill_cut_off_goes_on_in_the_same_trace(tmp_path, mo
     async with collecting() as (collector, environment):
         monkeypatch.setenv(*environment.popitem())
         held = Held(says("never said"))
-        async with exporting("worker"):
+        async with exporting("worker", seconds=60.0):
             async with session_host(tmp_path, ScriptedModel([held]), over=ObservedBus) as host:
                 await host.channel.send("Which colour is the zebra?")
                 await held.entered.wait()
