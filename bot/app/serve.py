@@ -115,7 +115,7 @@ async def _run(app: App, role: Role, operations: Operations | None) -> None:
         with anyio.CancelScope() as stopping:
             # Who is told that it is ready may ask it to stop at once.
             await tasks.start(_stop_on_signal, stopping, operations)
-            if operations is not None:
+            if operations is not None and not stopping.cancel_called:
                 operations.set_unready(None)
             if role == "worker":
                 announce("worker: ready")
