@@ -33,11 +33,14 @@ TapebotError
 ├── MemoryRefused            a memory write that a guard turned down
 └── ConsolidationFailed      the model gave nothing that may be kept
 
+Refusal                      a request over HTTP is refused
+
 Foreign errors are mapped to these at the border, with ``raise ... from exc``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 
@@ -189,3 +192,23 @@ class ConsolidationFailed(TapebotError):
     def __init__(self, message: str, *, usage: dict[str, Any] | None = None) -> None:
         super().__init__(message)
         self.usage = usage
+
+
+class Refusal(Exception):
+    """A request over HTTP that is refused.
+
+    Attributes:
+        status: Of the response.
+        code: Tells programs what it is.
+        detail: Tells people what to do.
+        headers: Of the response.
+    """
+
+    def __init__(
+        self, status: int, code: str, detail: str, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.code = code
+        self.detail = detail
+        self.headers = headers

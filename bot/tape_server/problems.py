@@ -11,30 +11,14 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from bot.errors import TapeError, VersionConflict
+from bot.errors import Refusal, TapeError, VersionConflict
 from bot.tape.wire import CONFLICT, refusal_of, to_json
 
 logger = logging.getLogger(__name__)
 
 
-class Problem(Exception):
-    """A refusal that is no error of the store.
-
-    Attributes:
-        status: Of the response.
-        code: Tells programs what it is.
-        detail: Tells people what to do.
-        headers: Of the response.
-    """
-
-    def __init__(
-        self, status: int, code: str, detail: str, headers: Mapping[str, str] | None = None
-    ) -> None:
-        super().__init__(detail)
-        self.status = status
-        self.code = code
-        self.detail = detail
-        self.headers = headers
+class Problem(Refusal):
+    """A refusal that is no error of the store."""
 
     def response(self) -> Response:
         """Return the response that tells of it."""

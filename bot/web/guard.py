@@ -12,8 +12,8 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from bot.bus import Visitor
+from bot.errors import Refusal
 from bot.web.context import WebDep
-from bot.web.refusals import Refusal
 
 
 async def member(request: Request, web: WebDep) -> Visitor:

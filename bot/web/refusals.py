@@ -18,6 +18,7 @@ from bot.errors import (
     InvalidEntry,
     InvalidInbound,
     InvalidSearch,
+    Refusal,
     SessionFull,
     TapebotError,
     TapeNotFound,
@@ -44,26 +45,6 @@ class PlainJSON(JSONResponse):
     def render(self, content: Any) -> bytes:
         """Return the body."""
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
-
-
-class Refusal(Exception):
-    """A request that is refused.
-
-    Attributes:
-        status: Of the response.
-        code: Tells programs what it is.
-        detail: Tells people what to do.
-        headers: Of the response.
-    """
-
-    def __init__(
-        self, status: int, code: str, detail: str, headers: dict[str, str] | None = None
-    ) -> None:
-        super().__init__(detail)
-        self.status = status
-        self.code = code
-        self.detail = detail
-        self.headers = headers
 
 
 def add_refusals(app: FastAPI) -> None:

@@ -14,13 +14,12 @@ from starlette.requests import HTTPConnection
 
 from bot.bus import Access, Knock, Role, Sender, Visitor
 from bot.clock import Clock
-from bot.errors import TapebotError
+from bot.errors import Refusal, TapebotError
 from bot.web.access.book import Login
 from bot.web.access.entrance import SAFE, Entrance, bearer, brings_csrf, csrf_of
 from bot.web.access.identities import LOCAL, address_of
 from bot.web.access.ledger import Ledger
 from bot.web.access.rates import Rates
-from bot.web.refusals import Refusal
 
 logger = logging.getLogger(__name__)
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from bot.errors import TapebotError
+from bot.errors import Refusal, TapebotError
 from bot.web.access.identities import LOCAL
 from bot.web.access.logins import Logins
-from bot.web.refusals import Refusal
 
 Handler = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 

@@ -7,9 +7,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from bot.errors import Refusal
 from bot.web.access.entrance import Entrance
 from bot.web.access.limits import Limits
-from bot.web.refusals import Refusal, told
+from bot.web.refusals import told
 
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "

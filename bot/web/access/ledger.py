@@ -16,7 +16,7 @@ import anyio
 
 from bot.access.roster import shown_name
 from bot.clock import Clock
-from bot.errors import TapeNotFound
+from bot.errors import Refusal, TapeNotFound
 from bot.memory.catching_up import catch_up, write_fresh
 from bot.memory.people import LOGINS
 from bot.tape.entries import TapeEntry
@@ -36,7 +36,6 @@ from bot.web.access.book import (
     Token,
     login_entry,
 )
-from bot.web.refusals import Refusal
 
 _TOKEN = "tapebot_"  # noqa: S105 (what tokens begin with)
 _TOKEN_NAME = re.compile(r"\w[\w .@-]{0,63}")

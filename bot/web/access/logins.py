@@ -16,7 +16,7 @@ from bot.access.codes import CLAIM, is_code, new_code
 from bot.bus import Access, Visitor
 from bot.clock import Clock
 from bot.commands.login import LoginCode
-from bot.errors import TapebotError
+from bot.errors import Refusal, TapebotError
 from bot.memory.scopes import Scopes
 from bot.tape.store import TapeStore
 from bot.web.access.book import Offer
@@ -26,7 +26,6 @@ from bot.web.access.identities import address_of, visitor_of
 from bot.web.access.joining import join
 from bot.web.access.ledger import Ledger, digest_of
 from bot.web.access.rates import WrongCodes
-from bot.web.refusals import Refusal
 
 logger = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from bot.bus import WEB, Address, InvalidInbound, OutFile, Visitor
 from bot.commands.parser import parse_command
-from bot.errors import TapeNotFound
+from bot.errors import Refusal, TapeNotFound
 from bot.memory.spoken import is_from_elsewhere
 from bot.tape.store import TapeStore
 from bot.web.access.identities import CONSOLE
@@ -21,7 +21,6 @@ from bot.web.api import API
 from bot.web.context import Web, WebDep
 from bot.web.guard import Member, Owner
 from bot.web.reading.sessions import is_conversation
-from bot.web.refusals import Refusal
 from bot.web.rendering import markdown
 from bot.web.transcript import TapeTranscript
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
+from bot.errors import Refusal
 from bot.tape.entries import Kind
 from bot.web.api import API
 from bot.web.api.names import EntryId, TapeName
@@ -23,7 +24,6 @@ from bot.web.reading.telling import (
     is_markdown,
     plain,
 )
-from bot.web.refusals import Refusal
 from bot.web.rendering import markdown
 
 router = APIRouter(prefix=API, tags=["entries"])

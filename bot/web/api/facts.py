@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
+from bot.errors import Refusal
 from bot.memory.scopes import WORKSPACE
 from bot.tape.service import TapeService
 from bot.web.api import API
@@ -21,7 +22,6 @@ from bot.web.reading.decisions import (
     evidence_of,
 )
 from bot.web.reading.facts import FactView, Remembered, Which, chosen, remembered
-from bot.web.refusals import Refusal
 
 router = APIRouter(prefix=API, tags=["memory"])
 

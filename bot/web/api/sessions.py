@@ -10,12 +10,12 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, ConfigDict, Field
 
+from bot.errors import Refusal
 from bot.web.api import API
 from bot.web.api.names import TapeName
 from bot.web.context import WebDep
 from bot.web.guard import Owner
 from bot.web.reading.sessions import Directory, Session, directory, is_conversation, memories
-from bot.web.refusals import Refusal
 
 router = APIRouter(prefix=API, tags=["sessions"])
 

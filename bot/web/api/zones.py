@@ -8,6 +8,7 @@ import anyio.to_thread
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
+from bot.errors import Refusal
 from bot.memory.snapshot import MemorySnapshot
 from bot.web.api import API
 from bot.web.api.names import LARGEST_VERSION, BeforeVersion, TapeName
@@ -15,7 +16,6 @@ from bot.web.context import Web, WebDep
 from bot.web.guard import Owner
 from bot.web.reading.diffs import Part, zone_parts
 from bot.web.reading.zones import Place, ZoneView, places, zone_in, zone_view
-from bot.web.refusals import Refusal
 
 router = APIRouter(prefix=API, tags=["zones"])
 

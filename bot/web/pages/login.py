@@ -13,11 +13,11 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from bot.bus import Visitor
+from bot.errors import Refusal
 from bot.web.access.entrance import fields, local_path
 from bot.web.access.logins import Opened
 from bot.web.context import Web, WebDep
 from bot.web.guard import Member, Owner
-from bot.web.refusals import Refusal
 from bot.web.rendering import page
 
 router = APIRouter(include_in_schema=False)

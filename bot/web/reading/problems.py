@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from bot.bus import Visitor
 from bot.clock import iso
+from bot.errors import Refusal
 from bot.memory.bus.entries import EPISODE
 from bot.memory.bus.problems import ProblemRegistry
 from bot.memory.bus.records import Problem, ProblemState, WorkingSet, time_from
@@ -25,7 +26,6 @@ from bot.tape.service import TapeService
 from bot.web.context import Web
 from bot.web.reading.decisions import reason_of
 from bot.web.reading.facts import Remembered, remembered
-from bot.web.refusals import Refusal
 
 _BACK = 60
 """Newest changes of a tape in which the reason for a held assumption is looked for."""

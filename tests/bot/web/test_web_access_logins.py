@@ -8,11 +8,10 @@ from access_rig import HTML, URL, open_site
 
 from bot.access.codes import CLAIM, new_code
 from bot.access.door import open_door
-from bot.errors import TapeWriteError
+from bot.errors import Refusal, TapeWriteError
 from bot.tape.stores.memory import MemoryTapeStore
 from bot.testing.manual_clock import ManualClock
 from bot.web.access.logins import Logins
-from bot.web.refusals import Refusal
 
 DAY = 86_400.0
 

@@ -12,10 +12,10 @@ from bot.access.door import open_door
 from bot.access.postgres_book import PostgresBook
 from bot.database.connections import Database
 from bot.database.wakeups import Wakeups
+from bot.errors import Refusal
 from bot.tape.stores.postgres import PostgresTapeStore
 from bot.testing.manual_clock import ManualClock
 from bot.web.access.logins import Logins
-from bot.web.refusals import Refusal
 
 pytestmark = pytest.mark.slow
 
