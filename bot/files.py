@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -82,8 +83,21 @@ class AppendFile:
     that the owner's numbers never have a gap.
     """
 
-    def __init__(self, path: Path, *, sync: bool, writable: bool = True) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        sync: bool,
+        writable: bool = True,
+        after_write: Callable[[bytes], None] | None = None,
+    ) -> None:
         """Open the file; make it if it is not there and may be written.
+
+        Args:
+            path: The file.
+            sync: Make each append durable before it returns.
+            writable: Whether it may be written.
+            after_write: Called with what was written, in the thread that wrote it; raises nothing.
 
         Raises:
             OSError: It cannot be opened.
@@ -95,6 +109,7 @@ class AppendFile:
         self.mark = 0
         self.staged = 0
         self._sync = sync
+        self._after_write = after_write
         self._queue: deque[_Waiter] = deque()
         self._flushing = False
         self._broken: OSError | None = None
@@ -181,6 +196,8 @@ class AppendFile:
             self._undo()
             raise
         self.size += len(data)
+        if self._after_write is not None:
+            self._after_write(data)
 
     def _undo(self) -> None:
         try:

@@ -37,6 +37,11 @@ def verify(settings: Settings, session: str | None) -> int:
     for problem in report.problems:
         _say(str(problem))
     _conclude(f"tapes: {report.tapes}, files: {report.files}", report.entries, len(report.problems))
+    if report.unchained:
+        print(
+            f"{report.unchained:,} entries were written before entries had digests: a changed word in them "
+            "is found only once they are sealed"
+        )
     return 1 if report.problems else 0
 
 

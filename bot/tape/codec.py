@@ -1,14 +1,15 @@
 """Entries as lines of JSON, and what a file of such lines means, whatever bytes it holds.
 
 Rule 1: one entry, one line: ``{"id", "kind", "payload", "meta"}``, and ``"more": n`` where n
-    further lines follow in the same atomic append.
+    further lines follow in the same atomic append. A line of a tape's file ends with ``"chain"``, its
+    link in the chain of digests (``bot.tape.chain``); files from before the chain have none.
 Rule 2: an append that was cut short is not there. Lines whose ``more`` promises a line that never
     came, and a last line without its newline, were never acknowledged. Repair closes such a last
     line with ``CANCEL``, so that it stands for no entry, whole or not.
 Rule 3: an id that comes again voids the earlier line and all after it up to there: it belonged to
     an append that was cut short, and its ids were given anew. So does a line that stands where an
     append promised another one.
-Rule 4: any other line that cannot be read costs itself alone.
+Rule 4: any other line that cannot be read, or is not what its digest says, costs itself alone.
 Rule 5: what was written is read back exactly: big integers, empty lists, lone surrogates. What
     would not be is not written.
 """
@@ -16,27 +17,52 @@ Rule 5: what was written is read back exactly: big integers, empty lists, lone s
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from bot.errors import InvalidEntry
+from bot.tape.chain import (
+    ChainLink,
+    link_from_base64,
+    make_link,
+    tombstone_link,
+)
 from bot.tape.entries import KINDS, TapeEntry
 
 # ASCII's own sign for "what came before is void"; JSON never holds it unescaped.
 CANCEL = b"\x18"
 
 
+_KEYS = frozenset({"id", "kind", "payload", "meta", "more"})
+_CHAIN = b',"chain":"'
+_LENGTHS = (48, 64)
+"""Characters of a link, and of a tombstone's."""
+
+_SEAM = re.compile(rb'"\}.\{"id":[1-9]', re.DOTALL)
+_MOST_SEAMS = 16
+"""How many places of a line may pass for a damaged newline."""
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A readable line: its entry, and how many lines of its append follow it."""
+    """A readable line.
+
+    Attributes:
+        entry: Its entry.
+        more: How many lines of its append follow it.
+        link: Its link in the chain of digests; None in files from before the chain.
+    """
 
     entry: TapeEntry
     more: int
+    link: ChainLink | None = None
 
 
 def encode(entries: Sequence[TapeEntry]) -> bytes:
-    """Return the lines of one atomic append.
+    """Return the lines of one atomic append, without a chain.
 
     Raises:
         InvalidEntry: An entry would not read back as it is (a NaN, a tuple, a key that is no text,
@@ -44,6 +70,71 @@ def encode(entries: Sequence[TapeEntry]) -> bytes:
     """
     last = len(entries) - 1
     return b"".join(_encode_line(entry, last - place) for place, entry in enumerate(entries))
+
+
+def encode_chained(entries: Sequence[TapeEntry], previous: bytes) -> tuple[bytes, bytes]:
+    """Return the lines of one atomic append, and the value of the last one's link.
+
+    Args:
+        entries: With their ids.
+        previous: The value of the link before the first.
+
+    Raises:
+        InvalidEntry: An entry would not read back as it is.
+    """
+    lines = []
+    for place, entry in enumerate(entries):
+        content = content_of(entry)
+        link = make_link(previous, entry.id, len(entries) - 1 - place, content)
+        lines.append(_linked(link, content))
+        previous = link.value
+    return b"".join(lines), previous
+
+
+def encode_linked(entry: TapeEntry, link: ChainLink) -> bytes:
+    """Return the line of an entry that has its link already.
+
+    Raises:
+        InvalidEntry: The link is of another entry, or the entry would not read back as it is.
+    """
+    content = content_of(entry)
+    if link.id != entry.id or not link.covers(content):
+        raise InvalidEntry(f"entry {entry.id} is not what its digest says")
+    return _linked(link, content)
+
+
+def encode_tombstone(entry: TapeEntry, replaced: Line) -> bytes:
+    """Return the line that takes the place of another one.
+
+    Raises:
+        InvalidEntry: The entry would not read back as it is.
+    """
+    if replaced.link is not None:
+        content = content_of(entry)
+        return _linked(tombstone_link(replaced.link, content), content)
+    return _encode_line(entry, replaced.more)
+
+
+def content_of(entry: TapeEntry) -> bytes:
+    """Return an entry's line from its kind to its meta: what its digest covers.
+
+    Raises:
+        InvalidEntry: The entry would not read back as it is.
+    """
+    return _encode_line(entry, 0)[len(_opening(entry.id)) : -2]
+
+
+def _opening(number: int) -> bytes:
+    return b'{"id":%d,' % number
+
+
+def _more(more: int) -> bytes:
+    return b',"more":%d' % more if more else b""
+
+
+def _linked(link: ChainLink, content: bytes) -> bytes:
+    text = link.to_base64()
+    return b'%b%b%b%b%b"}\n' % (_opening(link.id), content, _more(link.more), _CHAIN, text)
 
 
 def _encode_line(entry: TapeEntry, more: int) -> bytes:
@@ -78,12 +169,13 @@ def _spellings(record: dict[str, Any]) -> Iterator[bytes]:
 
 
 def decode(raw: bytes) -> Line | None:
-    """Return what a line says, None where it cannot be read. Never raises."""
+    """Return what a line says, None where it cannot be read or is not what its digest says. Never raises."""
+    body, chain = _cut_chain(raw)
     try:
-        record = json.loads(raw)
+        record = json.loads(raw if chain is None else body + b"}")
     except (ValueError, RecursionError):
         return None
-    if not isinstance(record, dict):
+    if not isinstance(record, dict) or not record.keys() <= _KEYS:
         return None
     number, kind = record.get("id"), record.get("kind")
     payload, meta = record.get("payload"), record.get("meta")
@@ -99,7 +191,53 @@ def decode(raw: bytes) -> Line | None:
         or not isinstance(meta, dict)
     ):
         return None
-    return Line(TapeEntry(number, kind, payload, meta), more)  # type: ignore[arg-type]  # in KINDS
+    entry = TapeEntry(number, kind, payload, meta)  # type: ignore[arg-type]  # in KINDS
+    if chain is None:
+        return Line(entry, more)
+    link = link_from_base64(chain, number, more)
+    opening, closing = _opening(number), _more(more)
+    if link is None or not (body.startswith(opening) and body.endswith(closing)):
+        return None
+    content = body[len(opening) : len(body) - len(closing)]
+    return Line(entry, more, link) if link.covers(content) else None
+
+
+def chain_value(raw: bytes) -> bytes | None:
+    """Return the value of the link that a line ends with, damaged or not; None where there is none."""
+    _, chain = _cut_chain(raw)
+    link = None if chain is None else link_from_base64(chain, 0, 0)
+    return None if link is None else link.value
+
+
+def last_link(data: bytes) -> tuple[int, bytes | None]:
+    """Return the id of the last of some whole lines, and the value of its link."""
+    start = data.rfind(b"\n", 0, -1) + 1
+    comma = data.index(b",", start)
+    return int(data[start + len(b'{"id":') : comma]), chain_value(data[start:-1])
+
+
+def split_joined(raw: bytes) -> list[bytes]:
+    """Return the two lines that a damaged newline has made one; any other line as it is.
+
+    Their digests tell them apart, so no text in a line can pass for its end.
+    """
+    if raw.endswith(CANCEL):
+        return [raw]
+    for seam in islice(_SEAM.finditer(raw), _MOST_SEAMS):
+        head, tail = raw[: seam.start() + 2], raw[seam.start() + 3 :]
+        if _cut_chain(head)[1] is not None and (decode(head) or decode(tail)):
+            return [head, tail]
+    return [raw]
+
+
+def _cut_chain(raw: bytes) -> tuple[bytes, bytes | None]:
+    """Return a line without the end that its chain is, and the text of its link; None where it has none."""
+    if raw.endswith(b'"}'):
+        for length in _LENGTHS:
+            at = len(raw) - 2 - length
+            if raw[max(0, at - len(_CHAIN)) : at] == _CHAIN:
+                return raw[: at - len(_CHAIN)], raw[at:-2]
+    return raw, None
 
 
 def settle(lines: Iterable[Line | None]) -> list[TapeEntry]:

@@ -6,7 +6,9 @@ Rule 2: an append is whole, or a repair stands where it began and gives its ids 
 Rule 3: each part begins with a header that names the session, and the segment before it; without
     such a name only a reset may have come in between, or a fork.
 Rule 4: no id is there twice; a named anchor points at an entry that is there, or that a reset dropped.
-Rule 5: a memory zone is opened and sealed with one version, and versions never fall.
+Rule 5: each link of the chain refers to the one before it. Where lines before it cannot be read, or do not
+    count, a link has nothing to be held against; a part from before the chain has none.
+Rule 6: a memory zone is opened and sealed with one version, and versions never fall.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
+from bot.tape.chain import START
 from bot.tape.codec import CANCEL, Line, decode
 from bot.tape.entries import MEMORY_OPEN, MEMORY_SEAL, TapeEntry
 from bot.tape.store import HEADER, REPAIR
@@ -78,11 +81,15 @@ class TapeCheck:
     Attributes:
         problems: What is wrong so far.
         entries: How many entries are there.
+        unchained: How many of them have no digest.
     """
 
     def __init__(self, tape: str | None) -> None:
         self.problems: list[Problem] = []
         self.entries = 0
+        self.unchained = 0
+        self._chain: bytes | None = START
+        self._chained = False
         self._tape = tape
         self._ids = _Ids()
         self._targets: list[tuple[str, str, TapeEntry]] = []
@@ -104,6 +111,21 @@ class TapeCheck:
         self._number = self._damaged = 0
         self._last = None
         self._group = []
+        self._chained = False
+
+    def head(self, known: tuple[int, bytes] | None) -> None:
+        """Compare the end of the tape with what is known of its newest entry.
+
+        Args:
+            known: Its id, and the value of its link, ``START`` where it has none; None where nothing is
+                known.
+        """
+        if known is None or known[0] < (self._last or 0):
+            return
+        if known[0] > (self._last or 0) + self._damaged:
+            self._wrong(f"entries up to {known[0]} were recorded, and are gone")
+        elif known[1] not in (START, self._chain) and self._chain is not None and not self._damaged:
+            self._wrong(f"entry {known[0]} is not the one that was recorded")
 
     def line(self, offset: int, raw: bytes) -> None:
         """Check the next line of the part."""
@@ -114,6 +136,7 @@ class TapeCheck:
         line = decode(raw)
         if line is None:
             self._damaged += 1
+            self._chain = None
             ids = "" if self._last is None else f", it stood for entry {self._last + self._damaged}"
             self._wrong(f"the line cannot be read{ids}")
             return
@@ -124,6 +147,7 @@ class TapeCheck:
         if self._group and not _together(self._group[-1][1], line):
             self._complete()
         self._group.append((self._where, line))
+        self._linked(line)
         self._last = max(line.entry.id, self._last or 0)
         self._damaged = 0
         if not line.more:
@@ -133,6 +157,7 @@ class TapeCheck:
         """Pass over lines that cannot be had; whoever found that has reported it."""
         self._number += lines
         self._damaged += lines
+        self._chain = None
 
     def end(self, *, cut: bool) -> None:
         """End the part.
@@ -241,6 +266,31 @@ class TapeCheck:
             self._ids.add(line.entry.id)
             self._fact(where, line.entry)
         self._group = []
+
+    def _linked(self, line: Line) -> None:
+        """Check a line's link against the one before it."""
+        link = line.link
+        if link is None:
+            if self._chained:
+                self._wrong(f"entry {line.entry.id} has no digest")
+            self.unchained += 1
+            self._chain = None
+            return
+        if self._last is None:
+            self._chained = True
+        # A repair goes on behind what counts of the lines before it; a reset dropped them.
+        begins = line.entry.name == HEADER and "previous" not in line.entry.data
+        if (
+            link.previous != self._chain
+            and self._chain is not None
+            and line.entry.name != REPAIR
+            and not begins
+        ):
+            self._wrong(
+                f"entry {line.entry.id} does not follow the line before it: what stood between them is gone, "
+                "or was replaced"
+            )
+        self._chain = link.value
 
     # What entries say.
 

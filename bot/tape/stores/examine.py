@@ -16,6 +16,7 @@ from bot.errors import TapeError, TapeNotFound
 from bot.tape.store import HEADER, Segment
 from bot.tape.stores import scan
 from bot.tape.stores.folder import TapeFolder, successor
+from bot.tape.stores.heads import HeadFile
 from bot.tape.stores.scan import FileBytes
 from bot.tape.stores.segment import Contents, read_block, read_contents
 from bot.tape.verify import Part, Problem, TapeCheck
@@ -31,12 +32,14 @@ class Report:
         tapes: How many were checked.
         files: How many files they have.
         entries: How many entries.
+        unchained: How many of them have no digest: they are from before the chain.
         problems: What is wrong.
     """
 
     tapes: int = 0
     files: int = 0
     entries: int = 0
+    unchained: int = 0
     problems: list[Problem] = field(default_factory=list)
 
 
@@ -48,7 +51,9 @@ def examine(root: Path, workspace: str, session: str | None = None) -> Report:
         TapeError: A tape was turned over again and again while it was checked.
     """
     folder = TapeFolder(root, workspace)
-    stems = folder.stems()
+    heads = HeadFile(folder.heads_path, writable=False)
+    heads.load()
+    stems = sorted({*folder.stems(), *heads.known()})
     if session is not None:
         if folder.stem(session) not in stems:
             raise TapeNotFound(f"there is no tape {session}")
@@ -74,6 +79,7 @@ def _one(folder: TapeFolder, stem: str, report: Report) -> None:
             report.tapes += 1
             report.files += files
             report.entries += check.entries
+            report.unchained += check.unchained
             report.problems += check.problems
             return
     raise TapeError(f"the files {stem} change too quickly to be checked: try again")
@@ -89,6 +95,10 @@ class _Tape:
 
     def check(self) -> tuple[TapeCheck, int]:
         """Check all files; return what was found, and their number."""
+        # Known before the files are read: what is appended meanwhile is no matter.
+        heads = HeadFile(self._folder.heads_path, writable=False)
+        heads.load()
+        known = heads.get(self._stem)
         with _opened(self._live, successor(self._live), self._live) as live:
             head = scan.first_entry(live) if live is not None else None
             named = head.data.get("session") if head and head.name == HEADER else None
@@ -108,6 +118,7 @@ class _Tape:
                 check.begin(Part(self._live.name))
                 with self._read(check, self._live.name):
                     _lines(check, live)
+                    check.head(known and (known.last_id, known.value))
         check.finish()
         return check, len(parts) + (live is not None)
 

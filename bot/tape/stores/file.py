@@ -20,7 +20,6 @@ import anyio.to_thread
 
 from bot.clock import Clock, SystemClock
 from bot.errors import TapeError, TapeNotFound, TapeWriteError, VersionConflict
-from bot.tape.codec import encode
 from bot.tape.entries import TapeEntry
 from bot.tape.index import TapeIndex
 from bot.tape.search import Hit, SearchQuery
@@ -29,6 +28,7 @@ from bot.tape.stores.erasing import Erasing
 from bot.tape.stores.folder import TapeFolder
 from bot.tape.stores.forking import fork_header, write_fork
 from bot.tape.stores.growth import Growth
+from bot.tape.stores.heads import HeadFile
 from bot.tape.stores.live import LiveTapes
 from bot.tape.stores.opening import Live, LiveFiles, told
 from bot.tape.stores.packing import Packing
@@ -74,8 +74,9 @@ class FileTapeStore:
         self._read_only = read_only
         self._folder = TapeFolder(root, workspace)
         self._parts = PartReader(self._folder)
+        self._heads = HeadFile(self._folder.heads_path, writable=not read_only)
         self._files = LiveFiles(
-            self._folder, self._parts, self._clock, sync=sync, read_only=read_only
+            self._folder, self._parts, self._heads, self._clock, sync=sync, read_only=read_only
         )
         self._tapes = LiveTapes(self._folder, self._files, limit=open_tapes, read_only=read_only)
         self._packing = Packing(self._folder)
@@ -86,6 +87,7 @@ class FileTapeStore:
         self._forks = itertools.count(1)
         if not read_only:
             self._folder.lock()
+        self._heads.load()
 
     async def create_tape(
         self, tape: str, title: str | None = None, *, replace_if_exists: bool = False
@@ -167,7 +169,7 @@ class FileTapeStore:
             if not entries:
                 return []
             stamped = self._files.stamp(entries, file.staged)
-            data = encode(stamped)
+            data = live.encode(stamped)
             with told(f"tape {tape} could not be written", TapeWriteError):
                 await file.append(data, stamped[-1].id)
             self._grown(tape)
@@ -300,6 +302,7 @@ class FileTapeStore:
         with anyio.CancelScope(shield=True):
             await self._index.close()
             await self._tapes.close()
+            self._heads.close()
         if not self._read_only:
             self._folder.unlock()
 

@@ -86,6 +86,11 @@ class TapeFolder:
         """The index of this workspace's tapes."""
         return self.root / f"{self._workspace}.index.db"
 
+    @property
+    def heads_path(self) -> Path:
+        """Where the newest entries of this workspace's tapes are kept."""
+        return self.root / f"{self._workspace}.heads"
+
     def segment_path(self, segment: Segment) -> Path:
         """Return the path of a sealed segment, before it is packed."""
         return self.root / segment.name

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from bot.errors import TapeNotFound
 from bot.files import PRIVATE_FILE
-from bot.tape.codec import encode
+from bot.tape.chain import START
+from bot.tape.codec import encode_chained
 from bot.tape.entries import TapeEntry
 from bot.tape.store import Parent, header
 from bot.tape.stores.parts import PartReader, Parts
@@ -51,11 +52,15 @@ def write_fork(
     descriptor = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_FILE)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(encode([head]))
+            data, value = encode_chained([head], START)
+            file.write(data)
             while page:
                 beat()
-                # Each is a line of its own: what was one append there was whole when it was read.
-                file.writelines(encode([entry]) for entry in page if entry.id > head.id)
+                # Each is an append of its own: what was one there was whole when it was read.
+                for entry in page:
+                    if entry.id > head.id:
+                        data, value = encode_chained([entry], value)
+                        file.write(data)
                 page = next(copied, [])
             file.flush()
             os.fsync(file.fileno())

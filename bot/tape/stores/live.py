@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Sequence
@@ -15,14 +16,17 @@ import anyio.to_thread
 
 from bot.errors import TapeError, TapeExists, TapeWriteError, VersionConflict
 from bot.files import replace_file, sync_directory
-from bot.tape.codec import encode
-from bot.tape.entries import TapeEntry
-from bot.tape.store import Segment, header
+from bot.tape.chain import START
+from bot.tape.codec import encode_chained
+from bot.tape.entries import TapeEntry, event
+from bot.tape.store import REPAIR, Segment, header
 from bot.tape.stores.folder import TapeFolder, finish_archive, switch
 from bot.tape.stores.opening import Live, LiveFiles, told
 from bot.tape.stores.parts import Parts
 from bot.tape.stores.rewriting import take_place
 from bot.tape.stores.scan import FileBytes
+
+logger = logging.getLogger(__name__)
 
 
 class LiveTapes:
@@ -150,11 +154,13 @@ class LiveTapes:
                         )
                     kept = title if title is not None else live.title
                     head = header(tape, kept, previous=segment)
-                    data = encode(self._files.stamp([head, *carry], live.file.staged))
+                    fresh = self._files.stamp([head, *carry], live.file.staged)
+                    data, _ = encode_chained(fresh, live.chain_end)
                 finally:
                     live.file.close()
                 with told(f"tape {tape} could not be archived or reset", TapeWriteError):
                     await anyio.to_thread.run_sync(switch, live.file.path, data, segment)
+                await anyio.to_thread.run_sync(self._files.note_head, tape, data)
         return segment
 
     async def replace(self, seen: Parts, fresh: Path) -> bool:
@@ -259,9 +265,14 @@ class LiveTapes:
         with told(f"tape {tape} could not be made", TapeWriteError):
             sealed = self._folder.segments(tape)
             last = sealed[-1] if sealed else None
+            version, known = last.last_id if last else 0, self._files.last_known(tape)
             head = [header(tape, title, previous=last)]
-            first = self._files.stamp(head, last.last_id if last else 0)
-            replace_file(path, encode(first))
+            if known > version:
+                logger.error("%s is gone, and with it entries up to %d", path.name, known)
+                head.append(event(REPAIR, {"missing": known}))
+            data, _ = encode_chained(self._files.stamp(head, max(version, known)), START)
+            replace_file(path, data)
+            self._files.note_head(tape, data)
 
     def _check_absent(self, tape: str) -> None:
         if self._closed:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -13,11 +15,13 @@ import anyio
 from bot.clock import Clock, iso
 from bot.errors import TapeError, TapeNotFound, TapeWriteError
 from bot.files import AppendFile
-from bot.tape.codec import CANCEL, encode
+from bot.tape.chain import START
+from bot.tape.codec import CANCEL, encode, encode_chained, last_link
 from bot.tape.entries import TapeEntry, event
 from bot.tape.store import HEADER, REPAIR, Segment, header
 from bot.tape.stores import scan
 from bot.tape.stores.folder import TapeFolder, finish_archive, successor
+from bot.tape.stores.heads import HeadFile
 from bot.tape.stores.parts import PartReader, Parts
 from bot.tape.stores.scan import FileBytes
 
@@ -32,6 +36,8 @@ class Live:
         tape: Its name.
         file: The live file.
         head: Its header.
+        chain: The values of the links of entries that were handed in, by id; empty where the file is
+            from before the chain.
         users: How many hold it.
         free: Set when one of them lets go.
     """
@@ -39,6 +45,7 @@ class Live:
     tape: str
     file: AppendFile
     head: TapeEntry
+    chain: dict[int, bytes]
     users: int = 0
     free: anyio.Event = field(default_factory=anyio.Event)
     _sealed: tuple[Segment, ...] | None = None
@@ -53,6 +60,26 @@ class Live:
         """The title that the header names."""
         title = self.head.data.get("title")
         return title if isinstance(title, str) else None
+
+    @property
+    def chain_end(self) -> bytes:
+        """What the next entry's link refers to."""
+        return self.chain.get(self.file.staged, START)
+
+    def encode(self, entries: Sequence[TapeEntry]) -> bytes:
+        """Return the lines of an append that is handed in next.
+
+        Raises:
+            InvalidEntry: An entry would not read back as it is.
+        """
+        if not self.chain:
+            return encode(entries)
+        data, value = encode_chained(entries, self.chain_end)
+        # Where an append fails, the file falls back to an earlier entry: its link is still here.
+        for number in [n for n in self.chain if n < self.file.mark]:
+            del self.chain[number]
+        self.chain[entries[-1].id] = value
+        return data
 
     def sealed(self, folder: TapeFolder) -> tuple[Segment, ...]:
         """Return what came before the live file; the folder is read once. Blocking."""
@@ -74,16 +101,25 @@ class LiveFiles:
     Args:
         folder: Where they are.
         parts: Keeps account of damaged lines.
+        heads: Know the newest entry of each tape.
         clock: Gives entries their ``ts``.
         sync: Wait for the disk at each append.
         read_only: Repair nothing.
     """
 
     def __init__(
-        self, folder: TapeFolder, parts: PartReader, clock: Clock, *, sync: bool, read_only: bool
+        self,
+        folder: TapeFolder,
+        parts: PartReader,
+        heads: HeadFile,
+        clock: Clock,
+        *,
+        sync: bool,
+        read_only: bool,
     ) -> None:
         self._folder = folder
         self._parts = parts
+        self._heads = heads
         self._clock = clock
         self._sync = sync
         self._read_only = read_only
@@ -100,7 +136,7 @@ class LiveFiles:
         with told(f"tape {tape} could not be opened", TapeError):
             if not self._read_only:
                 finish_archive(path)
-            file = self._descriptor(path)
+            file = self._descriptor(tape, path)
             if file is None:
                 raise TapeNotFound(f"there is no tape {tape}")
             try:
@@ -117,9 +153,20 @@ class LiveFiles:
             for place, entry in enumerate(entries, start=1)
         ]
 
-    def _descriptor(self, path: Path) -> AppendFile | None:
+    def note_head(self, tape: str, data: bytes) -> None:
+        """Keep the newest entry of a tape whose file ends with these lines."""
+        self._heads.note(self._folder.stem(tape), *last_link(data))
+
+    def last_known(self, tape: str) -> int:
+        """Return the id of the newest entry that the tape is known to have had."""
+        head = self._heads.get(self._folder.stem(tape))
+        return head.last_id if head else 0
+
+    def _descriptor(self, tape: str, path: Path) -> AppendFile | None:
         if not self._read_only:
-            return AppendFile(path, sync=self._sync) if path.exists() else None
+            if not path.exists():
+                return None
+            return AppendFile(path, sync=self._sync, after_write=partial(self.note_head, tape))
         # While another process archives, the live file is for a moment its successor.
         for candidate in (path, successor(path), path):
             with suppress(FileNotFoundError):
@@ -128,36 +175,87 @@ class LiveFiles:
 
     def _opened(self, tape: str, file: AppendFile) -> Live:
         source = FileBytes(file.fd, file.size)
-        head = scan.first_entry(source)
+        first = scan.first_line(source)
         ending = scan.tail(source)
         last_id = ending.last_id
-        if head is None:
+        if first is None:
             # Nothing of the file can be read; its ids come after those that were sealed.
             sealed = self._folder.segments(tape)
-            base = sealed[-1].last_id if sealed else 0
-            head, last_id = replace(header(tape, None), id=base + 1), base + last_id
+            last_id += sealed[-1].last_id if sealed else 0
+            head = replace(header(tape, None, previous=sealed[-1] if sealed else None), id=1)
+        else:
+            head = first.entry
         named = head.data.get("session") if head.name == HEADER else None
         if not isinstance(named, str):
             head = replace(header(tape, None), id=head.id)
         elif named != tape:
             raise TapeError(f"the file of tape {tape} belongs to {named}: {file.path.name}")
-        file.seek_mark(last_id)
+        lost = self._lost(tape, head, source, ending, last_id)
+        file.seek_mark(max(last_id, lost.get("missing", 0)))
+        chained = first is None or first.link is not None
+        live = Live(tape, file, head, {file.mark: ending.chain or START} if chained else {})
         self._parts.damage_met(tape, head.id, ending.damaged)
-        if not (ending.clean or self._read_only):
-            self._repair(file, ending)
-        return Live(tape, file, head)
+        if first is None:
+            live.head = head = replace(head, id=file.mark + 1)
+        if self._read_only:
+            return live
+        if not ending.clean or lost or first is None:
+            self._repair(live, ending, lost, [head] if first is None else [])
+        self._heads.note(self._folder.stem(tape), file.mark, live.chain.get(file.mark))
+        return live
 
-    def _repair(self, file: AppendFile, ending: scan.Tail) -> None:
+    def _lost(
+        self, tape: str, head: TapeEntry, source: FileBytes, ending: scan.Tail, last_id: int
+    ) -> dict[str, int]:
+        """Compare a file with the newest entry that the tape is known to have had.
+
+        Returns:
+            ``missing``: the last id of those that the file lacks; ``replaced``: the id of an entry that
+            is another one now.
+        """
+        known = self._heads.get(self._folder.stem(tape))
+        if known is None or known.last_id < head.id - 1:
+            return {}
+        if known.last_id > last_id:
+            return {"missing": known.last_id}
+        if known.value == START or known.last_id < head.id or ending.damaged:
+            return {}
+        value = scan.link_at(source, known.last_id) if known.last_id < last_id else ending.chain
+        return {} if value in (None, known.value) else {"replaced": known.last_id}
+
+    def _repair(
+        self, live: Live, ending: scan.Tail, lost: dict[str, int], head: Sequence[TapeEntry]
+    ) -> None:
         """Close a torn line and note what was found; a void append's ids are given anew by it."""
-        damaged = len(ending.damaged)
-        found = {"torn_bytes": ending.torn, "void": ending.void, "damaged": damaged}
-        note = self.stamp([event(REPAIR, found)], file.staged)
+        file = live.file
+        found = {
+            "torn_bytes": ending.torn,
+            "void": ending.void,
+            "damaged": len(ending.damaged) + ending.bad_newline,
+            **lost,
+        }
+        note = self.stamp([*head, event(REPAIR, found)], file.staged)
         close = CANCEL + b"\n" if ending.unterminated else b""
         with told("a tape that was cut short could not be repaired", TapeWriteError):
-            file.append_now(close + encode(note), note[-1].id)
-        logger.warning("%s was cut short and is repaired: %s", file.path.name, found)
+            if ending.bad_newline:
+                _end_line(file.path, file.size - 1)
+            file.append_now(close + live.encode(note), note[-1].id)
+        if lost:
+            logger.error("%s is not what it was, entries are gone: %s", file.path.name, found)
+        else:
+            logger.warning("%s was cut short and is repaired: %s", file.path.name, found)
         self.repaired["torn_bytes"] += ending.torn
         self.repaired["void_entries"] += ending.void
+
+
+def _end_line(path: Path, offset: int) -> None:
+    """Put a newline where another byte stands, durably."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.pwrite(descriptor, b"\n", offset)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

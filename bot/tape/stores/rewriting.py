@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bot.files import PRIVATE_FILE, sync_directory
-from bot.tape.codec import CANCEL, Line, decode, encode
+from bot.tape.codec import CANCEL, Line, decode, encode_tombstone
 from bot.tape.entries import TapeEntry
 from bot.tape.stores.scan import BLOCK, Source, lines_from
 
@@ -119,7 +119,7 @@ def rewrite(
         OSError: The storage refused.
     """
     replaced = {
-        offset: _line(tombstones[number], line.more)
+        offset: encode_tombstone(tombstones[number], line)
         for number, (offset, line) in found.held.items()
     }
     emptied = 0
@@ -160,9 +160,3 @@ def take_place(path: Path, fresh: Path, old: Source, since: int) -> None:
         os.fsync(file.fileno())
     fresh.replace(path)
     sync_directory(path.parent)
-
-
-def _line(entry: TapeEntry, more: int) -> bytes:
-    """Return an entry's line as one of an append, of which so many lines follow."""
-    alone = encode([entry])
-    return alone[:-2] + b',"more":%d}\n' % more if more else alone

@@ -13,7 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from bot.tape.codec import CANCEL, Line, decode, settle, unfinished
+from bot.tape.codec import (
+    CANCEL,
+    Line,
+    chain_value,
+    decode,
+    settle,
+    split_joined,
+    unfinished,
+)
 from bot.tape.entries import TapeEntry
 
 BLOCK = 1 << 16
@@ -74,6 +82,8 @@ class Tail:
         void: Lines of an append that was cut short.
         damaged: Offsets of whole lines at the very end that cannot be read. They stood for
             entries, so their ids are taken, unless they are part of what is void.
+        bad_newline: Whether another byte stands in the place of the last newline.
+        chain: The value of the last link; None where there is no chain.
     """
 
     last_id: int
@@ -81,11 +91,13 @@ class Tail:
     unterminated: bool
     void: int
     damaged: tuple[int, ...]
+    bad_newline: bool
+    chain: bytes | None
 
     @property
     def clean(self) -> bool:
         """True where nothing needs repair."""
-        return not (self.torn or self.void or self.damaged)
+        return not (self.torn or self.void or self.damaged or self.bad_newline)
 
 
 @contextmanager
@@ -111,38 +123,48 @@ def lines_back(source: Source) -> Iterator[tuple[int, bytes]]:
         for line in reversed(others):
             offset -= len(line)
             if line or offset != end:
-                yield offset, line
+                yield from reversed(list(_placed(offset, line)))
             offset -= 1
         rest, position = first, start
         size = BLOCK if others else size * 2
     if end:
-        yield 0, rest
+        yield from reversed(list(_placed(0, rest)))
 
 
 def tail(source: Source) -> Tail:
     """Say how the part ends, reading no more than its last append."""
-    torn, unterminated = 0, False
+    torn, unterminated, bad_newline = 0, False, False
     damaged: list[int] = []
+    chain: bytes | None = None
     lines: list[Line] = []
     for offset, raw in lines_back(source):
         cut = offset + len(raw) == source.size
-        if cut or raw.endswith(CANCEL):
+        # A kill leaves the beginning of a line, never one whose digest is right with one byte behind.
+        whole = decode(raw[:-1]) if cut else None
+        if whole is not None and whole.link is not None:
+            bad_newline = True
+        elif cut or raw.endswith(CANCEL):
             unterminated |= cut
             torn += 0 if lines else len(raw)
             continue
-        line = decode(raw)
+        line = whole or decode(raw)
         if line is None:
-            damaged += [] if lines else [offset]
+            if not lines:
+                damaged.append(offset)
+                chain = chain or chain_value(raw)
             continue
         lines.insert(0, line)
         if line.more < len(lines) + len(damaged):
             break
     void = unfinished(lines, len(damaged))
     if void:
-        last_id = lines[-void].entry.id - 1
+        first = lines[-void]
+        last_id, chain = first.entry.id - 1, first.link.previous if first.link else None
     else:
         last_id = (lines[-1].entry.id if lines else 0) + len(damaged)
-    return Tail(last_id, torn, unterminated, void, tuple(damaged))
+        if lines and lines[-1].link and chain is None:
+            chain = lines[-1].link.value
+    return Tail(last_id, torn, unterminated, void, tuple(damaged), bad_newline, chain)
 
 
 def entries_between(
@@ -178,11 +200,27 @@ def entries_between(
 
 def first_entry(source: Source) -> TapeEntry | None:
     """Return the first readable entry of the part."""
-    for _, raw in lines_from(source, 0, source.size, _PROBE):
+    line = first_line(source)
+    return None if line is None else line.entry
+
+
+def first_line(source: Source) -> Line | None:
+    """Return the first readable line of the part."""
+    found = (decode(raw) for _, raw in lines_from(source, 0, source.size, _PROBE))
+    return next((line for line in found if line is not None), None)
+
+
+def link_at(source: Source, number: int) -> bytes | None:
+    """Return the value of the link of an entry; None where its line cannot be read or has none."""
+    value = None
+    for _, raw in lines_from(source, _find(source, number), source.size):
         line = decode(raw)
-        if line is not None:
-            return line.entry
-    return None
+        if line is not None and line.entry.id >= number:
+            # An id that comes again voids the line before it.
+            if line.entry.id > number:
+                break
+            value = line.link.value if line.link else None
+    return value
 
 
 def _find(source: Source, target: int) -> int:
@@ -223,5 +261,12 @@ def lines_from(
         *lines, rest = (rest + block).split(b"\n")
         size = min(size * 2, BLOCK) if lines else size * 2
         for raw in lines:
-            yield offset, raw
+            yield from _placed(offset, raw)
             offset += len(raw) + 1
+
+
+def _placed(offset: int, raw: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield a line with its offset; two of them where a damaged newline stands between."""
+    for one in split_joined(raw):
+        yield offset, one
+        offset += len(one) + 1

@@ -30,6 +30,13 @@ def says(text: str) -> TapeEntry:
     return message("user", text)
 
 
+def killed_before(path: Path, data: bytes) -> None:
+    """Leave of a tape's file what a kill in the middle of an append leaves: it was not acknowledged."""
+    path.write_bytes(data)
+    for heads in path.parent.glob("*.heads"):
+        heads.unlink()
+
+
 def pack_all(folder: Path, workspace: str = "") -> list[Path]:
     """Pack every segment that is raw, as the background does; return the packed files."""
     held = TapeFolder(folder, workspace)

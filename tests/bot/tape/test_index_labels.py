@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,8 @@ from typing import Any
 import pytest
 from index_talk import index_files, opened
 
+from bot.tape.chain import START
+from bot.tape.codec import decode, encode_chained
 from bot.tape.entries import TapeEntry, anchor, event, message
 from bot.tape.index import scope, searching
 from bot.tape.index.ranking import Row, read_row
@@ -107,9 +108,9 @@ async def test_what_was_written_on_an_entry_is_in_no_byte_of_the_index_once_it_i
 async def edited(folder: Path, number: int, problem: str) -> None:
     """Give an entry another problem behind the index's back; its words stay."""
     [path] = folder.glob("*.jsonl")
-    records = [json.loads(line) for line in path.read_bytes().splitlines()]
-    records[number - 1]["meta"]["problem"] = problem
-    path.write_bytes(b"".join(json.dumps(record).encode() + b"\n" for record in records))
+    entries = [line.entry for line in map(decode, path.read_bytes().splitlines()) if line]
+    entries[number - 1].meta["problem"] = problem
+    path.write_bytes(encode_chained(entries, START)[0])
 
 
 @pytest.mark.parametrize("text", ["tea", ""])

@@ -126,7 +126,7 @@ async def test_a_store_for_reading_finds_beside_the_one_that_writes(tmp_path):
             added = await store.append(TAPE, message("user", "starling"))
             assert [hit.entry.id for hit in await beside.search(WORD)] == [added.id]
         touched = {path for path, at in files.items() if path.stat().st_mtime_ns != at}
-        assert {path.name.partition(".")[2] for path in touched} <= {"jsonl"}
+        assert {path.name.partition(".")[2] for path in touched} <= {"jsonl", "heads"}
 
 
 if __name__ == "__main__":

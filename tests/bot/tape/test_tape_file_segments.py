@@ -16,7 +16,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from tape_files import opened, pack_all, says, until
+from tape_files import killed_before, opened, pack_all, says, until
 
 from bot.errors import TapeError, TapeWriteError
 from bot.tape.entries import TapeEntry
@@ -99,7 +99,7 @@ async def test_lines_that_a_kill_made_void_stay_void_in_a_packed_segment(tmp_pat
         )
     [live] = tmp_path.glob("*.jsonl")
     lines = live.read_bytes().splitlines(keepends=True)
-    live.write_bytes(b"".join(lines[:2500]))
+    killed_before(live, b"".join(lines[:2500]))
     async with opened(tmp_path) as store:
         for _ in range(40):
             await store.append_many(

@@ -10,7 +10,7 @@ from typing import Any
 
 import anyio
 import pytest
-from tape_files import opened, pack_all, says
+from tape_files import killed_before, opened, pack_all, says
 
 from bot.cli.tape_verify import verify
 from bot.errors import SettingsError, TapeNotFound
@@ -207,7 +207,7 @@ async def lived(home: Path) -> Path:
     live = next(
         p for p in folder.glob("*.jsonl") if p.name.count(".") == 1 and "lost" in p.read_text()
     )
-    live.write_bytes(live.read_bytes()[:-5])
+    killed_before(live, live.read_bytes()[:-5])
     async with opened(folder) as store:
         await store.append(TAPE, says("after a repair"))
         await store.archive(TAPE)

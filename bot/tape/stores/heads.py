@@ -1,0 +1,118 @@
+"""The newest entry of each tape of a folder, kept beside the tapes.
+
+It tells when a tape's file was cut, taken away, or replaced by an older copy. One file, one slot of fixed size
+a tape, written in place after each append and not synced: a kill loses nothing of it, a power loss the newest
+slots, and no slot speaks of an entry that is not durable. All blocking.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from zlib import crc32
+
+from bot.files import PRIVATE_FILE
+from bot.tape.chain import SIZE, START
+
+logger = logging.getLogger(__name__)
+
+_SLOT = struct.Struct(f"<64sQ{SIZE}sI")
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The newest entry of a tape.
+
+    Attributes:
+        last_id: Its id.
+        value: The value of its link in the chain; ``START`` where the tape has no chain.
+    """
+
+    last_id: int
+    value: bytes
+
+
+class HeadFile:
+    """The heads of a folder's tapes, by what the names of their files begin with.
+
+    Threads may share it. What cannot be written is left out and logged: it costs the check at the next
+    start, and no append.
+
+    Args:
+        path: The file; made when the first head is noted.
+        writable: Whether heads may be noted.
+    """
+
+    def __init__(self, path: Path, *, writable: bool) -> None:
+        self._path = path
+        self._writable = writable
+        self._lock = Lock()
+        self._fd = -1
+        self._told = False
+        self._places: dict[str, int] = {}
+        self._heads: dict[str, Head] = {}
+        self._end = 0
+
+    def load(self) -> None:
+        """Read the file; a slot that is damaged says nothing.
+
+        Raises:
+            OSError: The storage refused.
+        """
+        try:
+            raw = self._path.read_bytes()
+        except FileNotFoundError:
+            return
+        with self._lock:
+            for place in range(0, len(raw) - _SLOT.size + 1, _SLOT.size):
+                slot = raw[place : place + _SLOT.size]
+                stem, last_id, value, check = _SLOT.unpack(slot)
+                if check == crc32(slot[:-4]):
+                    name = stem.rstrip(b"\0").decode("ascii", "replace")
+                    self._places[name] = place
+                    self._heads[name] = Head(last_id, value)
+            self._end = -(-len(raw) // _SLOT.size) * _SLOT.size
+
+    def get(self, stem: str) -> Head | None:
+        """Return a tape's head; None where none is known."""
+        with self._lock:
+            return self._heads.get(stem)
+
+    def known(self) -> dict[str, Head]:
+        """Return all heads by stem."""
+        with self._lock:
+            return dict(self._heads)
+
+    def note(self, stem: str, last_id: int, value: bytes | None) -> None:
+        """Keep a tape's newest entry."""
+        if not self._writable:
+            return
+        head = Head(last_id, value or START)
+        body = struct.pack(f"<64sQ{SIZE}s", stem.encode("ascii"), head.last_id, head.value)
+        try:
+            with self._lock:
+                if self._heads.get(stem) == head:
+                    return
+                if self._fd < 0:
+                    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+                    self._fd = os.open(self._path, flags, PRIVATE_FILE)
+                place = self._places.get(stem, self._end)
+                os.pwrite(self._fd, body + struct.pack("<I", crc32(body)), place)
+                self._places[stem] = place
+                self._heads[stem] = head
+                self._end = max(self._end, place + _SLOT.size)
+        except OSError as error:
+            if not self._told:
+                logger.warning("%s cannot be written: %s", self._path, error.strerror)
+            self._told = True
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            if self._fd >= 0:
+                os.close(self._fd)
+                self._fd = -1
