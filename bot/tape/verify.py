@@ -17,7 +17,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 
 from bot.tape.chain import START
-from bot.tape.codec import CANCEL, Line, decode
+from bot.tape.codec import CANCEL, Line, decode, split_joined
 from bot.tape.entries import MEMORY_OPEN, MEMORY_SEAL, TapeEntry
 from bot.tape.store import HEADER, REPAIR
 
@@ -128,9 +128,16 @@ class TapeCheck:
             self._wrong(f"entry {known[0]} is not the one that was recorded")
 
     def line(self, offset: int, raw: bytes) -> None:
-        """Check the next line of the part."""
+        """Check the next line of the part; it may be two whose newline is damaged."""
         self._number += 1
         self._where = f"line {self._number} (byte {offset:,})"
+        one, *others = split_joined(raw)
+        if others:
+            self._wrong("another byte stands in the place of a newline; nothing is lost by it")
+        for each in (one, *others):
+            self._line(each)
+
+    def _line(self, raw: bytes) -> None:
         if raw.endswith(CANCEL):
             return
         line = decode(raw)

@@ -118,7 +118,7 @@ class _Tape:
                 check.begin(Part(self._live.name))
                 with self._read(check, self._live.name):
                     _lines(check, live)
-                    check.head(known and (known.last_id, known.value))
+                    check.head(None if known is None else (known.last_id, known.value))
         check.finish()
         return check, len(parts) + (live is not None)
 
@@ -183,7 +183,7 @@ def _opened(*paths: Path) -> Iterator[FileBytes | None]:
 def _lines(check: TapeCheck, file: FileBytes) -> None:
     """Show all lines of a raw file, and end the part."""
     end = 0
-    for offset, raw in scan.lines_from(file, 0, file.size):
+    for offset, raw in scan.raw_lines_from(file, 0, file.size):
         check.line(offset, raw)
         end = offset + len(raw) + 1
     check.end(cut=end < file.size)

@@ -140,7 +140,7 @@ def tail(source: Source) -> Tail:
     for offset, raw in lines_back(source):
         cut = offset + len(raw) == source.size
         # A kill leaves the beginning of a line, never one whose digest is right with one byte behind.
-        whole = decode(raw[:-1]) if cut else None
+        whole = decode(raw[:-1]) if cut and not raw.endswith(CANCEL) else None
         if whole is not None and whole.link is not None:
             bad_newline = True
         elif cut or raw.endswith(CANCEL):
@@ -252,6 +252,14 @@ def lines_from(
 
     What is read at once begins at ``block_size`` and grows, for callers that want much.
     """
+    for offset, raw in raw_lines_from(source, position, end, block_size):
+        yield from _placed(offset, raw)
+
+
+def raw_lines_from(
+    source: Source, position: int, end: int, block_size: int = _FIRST_BLOCK
+) -> Iterator[tuple[int, bytes]]:
+    """Yield the same; lines whose newline is damaged are one."""
     offset, rest, size = position, b"", block_size
     while position < end:
         block = source.at(position, min(size, end - position))
@@ -261,7 +269,7 @@ def lines_from(
         *lines, rest = (rest + block).split(b"\n")
         size = min(size * 2, BLOCK) if lines else size * 2
         for raw in lines:
-            yield from _placed(offset, raw)
+            yield offset, raw
             offset += len(raw) + 1
 
 

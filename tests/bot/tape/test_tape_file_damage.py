@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tape_files import opened, says
+from tape_files import killed_before, opened, says
 
 from bot.errors import TapeError
 from bot.tape.entries import TapeEntry
@@ -76,7 +76,7 @@ async def test_a_kill_at_any_byte_of_an_append_costs_no_acknowledged_entry(tmp_p
         copy = tmp_path / str(end)
         shutil.copytree(home, copy)
         path = live_file(copy)
-        path.write_bytes(data[:end])
+        killed_before(path, data[:end])
         expected = whole if end == len(data) else acknowledged
         async with opened(copy, read_only=True) as beside:
             assert await both_ways(beside) == expected
@@ -105,13 +105,13 @@ async def test_a_kill_at_any_byte_of_a_repair_is_repaired_again(tmp_path, missin
     acknowledged = await written(home, [["a"]])
     await written(home, [["x", "y", "z"]])
     torn = live_file(home).read_bytes()[:-missing]
-    live_file(home).write_bytes(torn)
+    killed_before(live_file(home), torn)
     async with opened(home) as store:
         await store.version(TAPE)
     repaired = live_file(home).read_bytes()
     assert repaired.startswith(torn)
     for end in range(len(torn), len(repaired)):
-        live_file(home).write_bytes(repaired[:end])
+        killed_before(live_file(home), repaired[:end])
         async with opened(home, read_only=True) as beside:
             assert await agreed(beside) == acknowledged
         async with opened(home) as store:
@@ -142,7 +142,7 @@ async def test_a_batch_cut_at_a_line_end_is_not_there_and_its_ids_are_given_anew
     await written(tmp_path, [[f"lost {number}" for number in range(500)]])
     path = live_file(tmp_path)
     lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join(lines[:300]))
+    killed_before(path, b"".join(lines[:300]))
     async with opened(tmp_path, read_only=True) as beside:
         assert await beside.version(TAPE) == 4
         assert await agreed(beside) == acknowledged
@@ -192,7 +192,7 @@ async def test_damage_inside_a_batch_that_was_cut_short_brings_none_of_it_to_lif
     await written(tmp_path, [["x", "y", "z"]])
     damage_line(live_file(tmp_path), 4)
     path = live_file(tmp_path)
-    path.write_bytes(path.read_bytes()[:-5])
+    killed_before(path, path.read_bytes()[:-5])
     async with opened(tmp_path, read_only=True) as beside:
         assert await agreed(beside) == before
     async with opened(tmp_path) as store:
@@ -218,10 +218,14 @@ async def test_a_live_file_of_which_nothing_can_be_read_does_not_restart_ids(tmp
         await store.archive(TAPE)
     live_file(tmp_path).write_bytes(junk)
     async with opened(tmp_path) as store:
-        assert counted(await agreed(store)) == before
+        assert counted(await agreed(store))[:3] == before
         assert (await store.append(TAPE, says("next"))).id > 3
         found = await agreed(store)
         assert found[:3] == before
+        # The header that was there had the id 4, and it is not given again.
+        first = found[3].id
+        assert first > 4
+        assert [entry.id for entry in found[3:]] == [first, first + 1, first + 2]
         assert found[-1].payload["content"] == "next"
     async with opened(tmp_path) as again:
         assert await agreed(again) == found
@@ -236,7 +240,8 @@ async def test_a_tape_whose_live_file_was_taken_away_goes_on_after_its_segments(
         await store.create_tape(TAPE)
         found = await agreed(store)
         assert found[:3] == before
-        assert [entry.id for entry in found] == [1, 2, 3, 4]
+        assert [entry.id for entry in found] == [1, 2, 3, 5, 6]
+        assert found[-1].data == {"missing": 4}
 
 
 async def test_a_file_of_another_session_under_our_name_is_refused(tmp_path):
@@ -257,6 +262,6 @@ async def test_a_line_longer_than_any_block_is_read_and_repaired_as_any_other(tm
     long = "長" * 300_000
     before = await written(tmp_path, [["a"], [long, "b"], ["c"], [long]])
     path = live_file(tmp_path)
-    path.write_bytes(path.read_bytes()[:-1])
+    killed_before(path, path.read_bytes()[:-1])
     async with opened(tmp_path) as store:
         assert counted(await agreed(store)) == before[:-1]
