@@ -9,8 +9,8 @@ from typing import Literal
 
 from bot.exchange.markdown import Transcript
 from bot.exchange.trajectories import Trajectories
-from bot.tape.codec import encode
-from bot.tape.portions import portions
+from bot.tape.codec import encode_line
+from bot.tape.portions import line_portions, portions
 from bot.tape.store import TapeStore
 
 Format = Literal["jsonl", "markdown", "trajectories"]
@@ -39,11 +39,13 @@ async def exported(
     Raises:
         TapeNotFound: There is no such tape.
     """
+    if form == "jsonl":
+        async with aclosing(line_portions(store, tape)) as lines:
+            async for portion in lines:
+                yield b"".join(map(encode_line, portion))
+        return
     async with aclosing(portions(store, tape)) as parts:
-        if form == "jsonl":
-            async for entries in parts:
-                yield b"".join(encode([entry]) for entry in entries)
-        elif form == "markdown":
+        if form == "markdown":
             transcript = Transcript(timezone)
             yield transcript.head(await store.get_title(tape), tape).encode()
             async for entries in parts:

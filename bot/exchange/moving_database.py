@@ -109,7 +109,7 @@ class DatabasePlace:
             title=shape.title,
             version=shape.version,
             segments=shape.segments,
-            entries=entries,
+            lines=entries,
         )
 
     async def waiting(self) -> Waiting:

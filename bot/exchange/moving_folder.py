@@ -19,8 +19,7 @@ from typing import BinaryIO
 from bot.errors import TapeExists, TapeWriteError
 from bot.exchange.moving_ports import Shape
 from bot.files import PRIVATE_FILE, sync_directory
-from bot.tape.codec import encode
-from bot.tape.entries import TapeEntry
+from bot.tape.codec import Line, encode_line
 from bot.tape.store import Segment
 from bot.tape.stores.folder import SEALED_FILE, TapeFolder, successor
 
@@ -54,19 +53,18 @@ class TapeFiles:
         self._at = -1
         self._last = 0
 
-    def write(self, entries: Sequence[TapeEntry]) -> None:
-        """Write entries, each into its part.
+    def write(self, lines: Sequence[Line]) -> None:
+        """Write entries with their links, each into its part.
 
         Raises:
             OSError: The storage refused.
         """
-        for entry in entries:
-            while self._out is None or entry.id > self._end:
+        for line in lines:
+            while self._out is None or line.entry.id > self._end:
                 self._turn()
             assert self._out is not None
-            # Each is a line of its own: what was one append was whole when it was read.
-            self._out.write(encode([entry]))
-            self._last = entry.id
+            self._out.write(encode_line(line))
+            self._last = line.entry.id
 
     def finish(self) -> None:
         """Give the parts their names, the live file last.

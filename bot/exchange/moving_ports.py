@@ -15,11 +15,11 @@ from typing import Protocol
 
 from bot.access.roster import Roster
 from bot.bus import Inbound
-from bot.tape.entries import TapeEntry
+from bot.tape.codec import Line
 from bot.tape.store import Segment, TapeStore
 
-Pages = AsyncIterable[Sequence[TapeEntry]]
-"""Entries in the order of their ids, some at a time."""
+Pages = AsyncIterable[Sequence[Line]]
+"""Entries with their links in the order of their ids, some at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Place(Protocol):
         ...
 
     async def keep_tape(self, tape: str, shape: Shape, entries: Pages) -> None:
-        """Make a tape as another place holds it: ids, times and all else as they are.
+        """Make a tape as another place holds it: ids, times, digests and all else as they are.
 
         Raises:
             TapeExists: There is something of it already that differs.

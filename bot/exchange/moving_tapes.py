@@ -1,4 +1,4 @@
-"""A tape in two places: whether it is the same there, entry by entry."""
+"""A tape in two places: whether it is the same there, entry by entry, digest by digest."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from bot.exchange.moving_ports import Shape
-from bot.tape.codec import encode
+from bot.tape.codec import Line, encode
 from bot.tape.entries import TapeEntry
-from bot.tape.portions import portions
+from bot.tape.portions import line_portions, read_lines
 from bot.tape.store import TapeStore
 
 _PAGE = 500
@@ -41,9 +41,9 @@ async def shape(store: TapeStore, tape: str) -> Shape:
     return Shape(await store.get_title(tape), await store.version(tape), segments)
 
 
-async def pages(store: TapeStore, tape: str) -> AsyncGenerator[list[TapeEntry], None]:
-    """Yield a tape's entries, oldest first, some at a time."""
-    async with aclosing(portions(store, tape)) as found:
+async def pages(store: TapeStore, tape: str) -> AsyncGenerator[list[Line], None]:
+    """Yield a tape's entries with their links, oldest first, some at a time."""
+    async with aclosing(line_portions(store, tape)) as found:
         async for page in found:
             # A reset drops entries, and no page of them stays.
             if page:
@@ -61,12 +61,15 @@ async def compare(here: TapeStore, there: TapeStore, tape: str) -> Compared:
     digest, count = sha256(), 0
     for first in range(1, max(ours.version, theirs.version) + 1, _PAGE):
         last = first + _PAGE - 1
-        page = await here.read(tape, first, last)
-        lines = [encode([entry]) for entry in page]
+        page = await read_lines(here, tape, first, last)
+        entries = [line.entry for line in page]
+        lines = [encode([entry]) for entry in entries]
         digest.update(b"".join(lines))
         count += len(page)
         if difference is None:
-            difference = _first(page, lines, await there.read(tape, first, last))
+            other = await read_lines(there, tape, first, last)
+            difference = _first(entries, lines, [line.entry for line in other])
+            difference = difference or _links(page, other)
     return Compared(count, digest.hexdigest(), difference)
 
 
@@ -99,6 +102,14 @@ def _first(
             return f"entry {entry.id} differs in its {_part(entry, other)}"
     if len(theirs) > len(ours):
         return f"entry {theirs[len(ours)].id} is there and not here"
+    return None
+
+
+def _links(ours: Sequence[Line], theirs: Sequence[Line]) -> str | None:
+    """Return the first difference between the digests of entries that are the same."""
+    for here, there in zip(ours, theirs, strict=True):
+        if here.link != there.link:
+            return f"entry {here.entry.id} has another digest"
     return None
 
 

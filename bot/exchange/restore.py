@@ -17,8 +17,7 @@ from typing import IO
 from bot.bus import Address
 from bot.errors import InvalidEntry, InvalidInbound, TapeExists, TapeWriteError
 from bot.exchange.files import replacing
-from bot.tape.codec import decode, encode
-from bot.tape.entries import TapeEntry
+from bot.tape.codec import Line, decode, encode_line
 from bot.tape.store import HEADER
 from bot.tape.stores.folder import TapeFolder, successor
 
@@ -54,22 +53,22 @@ def restore(path: Path, folder: TapeFolder, *, dry_run: bool = False) -> Restore
         TapeWriteError: The storage refused; there is no new tape.
         OSError: The file cannot be read.
     """
-    with opened(path) as (session, entries):
+    with opened(path) as (session, lines):
         live = folder.live_path(session)
         if live.exists() or successor(live).exists() or folder.segments(session):
             raise TapeExists(f"there is a tape {session} already; it is left as it is")
         if dry_run:
-            return counted(session, entries)
+            return counted(session, lines)
         try:
             with replacing(live) as out:
-                return counted(session, _copied(entries, out))
+                return counted(session, _copied(lines, out))
         except OSError as error:
             raise TapeWriteError(f"tape {session} was not made ({error.strerror})") from error
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[tuple[str, Iterator[TapeEntry]]]:
-    """Open an export; yield the session that it is of, and its entries, which are checked on the way.
+def opened(path: Path) -> Iterator[tuple[str, Iterator[Line]]]:
+    """Open an export; yield the session that it is of, and its lines, which are checked on the way.
 
     Raises:
         InvalidEntry: The file is no export; of a later line, when its entry is asked for.
@@ -80,7 +79,7 @@ def opened(path: Path) -> Iterator[tuple[str, Iterator[TapeEntry]]]:
     with path.open("rb") as file:
         session = _session(path, file)
         file.seek(0)
-        yield session, _entries(path, file)
+        yield session, _lines(path, file)
 
 
 def _session(path: Path, file: IO[bytes]) -> str:
@@ -89,7 +88,7 @@ def _session(path: Path, file: IO[bytes]) -> str:
     Raises:
         InvalidEntry: It names none.
     """
-    line = decode(file.readline())
+    line = decode(file.readline().removesuffix(b"\n"))
     named = line.entry.data.get("session") if line and line.entry.name == HEADER else None
     try:
         if isinstance(named, str) and Address.parse(named).session == named:
@@ -100,15 +99,15 @@ def _session(path: Path, file: IO[bytes]) -> str:
     raise InvalidEntry(f"{path}, line 1: no header of a tape, so this is no export of one")
 
 
-def _entries(path: Path, file: IO[bytes]) -> Iterator[TapeEntry]:
-    """Yield the entries of a file.
+def _lines(path: Path, file: IO[bytes]) -> Iterator[Line]:
+    """Yield the lines of a file.
 
     Raises:
         InvalidEntry: A line is none, or its id is not higher than the one before.
     """
     last = 0
     for number, raw in enumerate(file, start=1):
-        line = decode(raw)
+        line = decode(raw.removesuffix(b"\n"))
         if line is None:
             raise InvalidEntry(f"{path}, line {number}: damaged; nothing was restored")
         if line.entry.id <= last:
@@ -116,18 +115,18 @@ def _entries(path: Path, file: IO[bytes]) -> Iterator[TapeEntry]:
                 f"{path}, line {number}: id {line.entry.id} comes after {last}; nothing was restored"
             )
         last = line.entry.id
-        yield line.entry
+        yield line
 
 
-def _copied(entries: Iterator[TapeEntry], out: IO[bytes]) -> Iterator[TapeEntry]:
-    while portion := list(islice(entries, _PORTION)):
-        out.write(b"".join(encode([entry]) for entry in portion))
+def _copied(lines: Iterator[Line], out: IO[bytes]) -> Iterator[Line]:
+    while portion := list(islice(lines, _PORTION)):
+        out.write(b"".join(map(encode_line, portion)))
         yield from portion
 
 
-def counted(session: str, entries: Iterable[TapeEntry]) -> Restored:
-    """Go through entries; return what they come to."""
+def counted(session: str, lines: Iterable[Line]) -> Restored:
+    """Go through lines; return what they come to."""
     count = last = 0
-    for entry in entries:
-        count, last = count + 1, entry.id
+    for line in lines:
+        count, last = count + 1, line.entry.id
     return Restored(session, count, last)

@@ -11,7 +11,7 @@ import anyio.to_thread
 from bot.database.connections import Database
 from bot.errors import TapeExists, TapeNotFound
 from bot.exchange.restore import Restored, counted, opened
-from bot.tape.entries import TapeEntry
+from bot.tape.codec import Line
 from bot.tape.store import TapeStore
 from bot.tape.stores.postgres import restoring
 
@@ -46,9 +46,9 @@ async def restore_shared(
         raise TapeExists(f"there is a tape {found.session} already; it is left as it is")
     if dry_run:
         return found
-    with opened(path) as (session, entries):
-        first = await anyio.to_thread.run_sync(next, entries)
-        title = first.data.get("title")
+    with opened(path) as (session, lines):
+        first = await anyio.to_thread.run_sync(next, lines)
+        title = first.entry.data.get("title")
         await restoring.restore(
             database,
             workspace,
@@ -56,20 +56,18 @@ async def restore_shared(
             title=title if isinstance(title, str) else None,
             version=found.last,
             segments=(),
-            entries=_portions(first, entries),
+            lines=_portions(first, lines),
         )
     return found
 
 
 def _look(path: Path) -> Restored:
-    with opened(path) as (session, entries):
-        return counted(session, entries)
+    with opened(path) as (session, lines):
+        return counted(session, lines)
 
 
-async def _portions(
-    first: TapeEntry, entries: Iterator[TapeEntry]
-) -> AsyncIterator[list[TapeEntry]]:
+async def _portions(first: Line, lines: Iterator[Line]) -> AsyncIterator[list[Line]]:
     portion = [first]
     while portion:
         yield portion
-        portion = await anyio.to_thread.run_sync(lambda: list(islice(entries, _PORTION)))
+        portion = await anyio.to_thread.run_sync(lambda: list(islice(lines, _PORTION)))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from bot.errors import TapeError
+from bot.errors import InvalidEntry, TapeError
 from bot.exchange.moving_tapes import shape
-from bot.tape.codec import encode
+from bot.tape.codec import Line, encode_line
+from bot.tape.portions import read_lines
 from bot.tape.store import TapeStore
 from bot.tape.verify import Part, TapeCheck
 
@@ -44,10 +45,24 @@ async def _lines(
     """Check a range of ids; return the first one that is there."""
     found, offset = None, 0
     while first <= last:
-        for entry in await store.read(tape, first, min(last, first + _PAGE - 1)):
-            found = entry.id if found is None else found
-            line = encode([entry])
+        upto = min(last, first + _PAGE - 1)
+        for one in await read_lines(store, tape, first, upto):
+            found = one.entry.id if found is None else found
+            line = await _encoded(store, tape, one)
             check.line(offset, line[:-1])
             offset += len(line)
         first += _PAGE
     return found
+
+
+async def _encoded(store: TapeStore, tape: str, line: Line) -> bytes:
+    """Return a line as a file has it; one that cannot be read where it is not what its digest says."""
+    try:
+        return encode_line(line)
+    except InvalidEntry:
+        # It may have been erased between the looks at entry and link.
+        again = await read_lines(store, tape, line.entry.id, line.entry.id)
+    try:
+        return b"".join(map(encode_line, again))
+    except InvalidEntry:
+        return b"\xff\n"

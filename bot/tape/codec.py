@@ -91,16 +91,18 @@ def encode_chained(entries: Sequence[TapeEntry], previous: bytes) -> tuple[bytes
     return b"".join(lines), previous
 
 
-def encode_linked(entry: TapeEntry, link: ChainLink) -> bytes:
-    """Return the line of an entry that has its link already.
+def encode_line(line: Line) -> bytes:
+    """Return a line as it was on another tape, with its link; one without a link as an append of its own.
 
     Raises:
         InvalidEntry: The link is of another entry, or the entry would not read back as it is.
     """
-    content = content_of(entry)
-    if link.id != entry.id or not link.covers(content):
-        raise InvalidEntry(f"entry {entry.id} is not what its digest says")
-    return _linked(link, content)
+    if line.link is None:
+        return _encode_line(line.entry, 0)
+    content = content_of(line.entry)
+    if line.link.id != line.entry.id or not line.link.covers(content):
+        raise InvalidEntry(f"entry {line.entry.id} is not what its digest says")
+    return _linked(line.link, content)
 
 
 def encode_tombstone(entry: TapeEntry, replaced: Line) -> bytes:
@@ -240,8 +242,8 @@ def _cut_chain(raw: bytes) -> tuple[bytes, bytes | None]:
     return raw, None
 
 
-def settle(lines: Iterable[Line | None]) -> list[TapeEntry]:
-    """Return the entries that count, in order, from lines in file order (None: damaged)."""
+def settle(lines: Iterable[Line | None]) -> list[Line]:
+    """Return the lines that count, in order, from lines in file order (None: damaged)."""
     kept: list[Line] = []
     damaged = 0
     for line in lines:
@@ -252,7 +254,7 @@ def settle(lines: Iterable[Line | None]) -> list[TapeEntry]:
         while kept and (kept[-1].entry.id >= line.entry.id or _cut_short(kept[-1], line)):
             kept.pop()
         kept.append(line)
-    return [line.entry for line in kept[: len(kept) - unfinished(kept, damaged)]]
+    return kept[: len(kept) - unfinished(kept, damaged)]
 
 
 def _cut_short(earlier: Line, later: Line) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 
 from bot.clock import Clock
 from bot.errors import InvalidEntry, TapeError, TapeNotFound
+from bot.tape.chain import ChainLink
 from bot.tape.entries import TapeEntry
 from bot.tape.search import Hit, SearchQuery, between_ids, problem_of
 from bot.tape.store import Anchor, Segment, TapeStore, add_anchor, last_anchor
@@ -134,6 +135,18 @@ class ForkTapeStore:
         raise InvalidEntry(
             f"entries of tape {self._tape} cannot be erased inside a fork: erase them on the tape itself"
         )
+
+    async def chain_links(
+        self, tape: str, from_entry_id: int | None = None, to_entry_id: int | None = None
+    ) -> list[ChainLink]:
+        """Return the links of what is on the tape below; what is added here gets its own when it is merged."""
+        self._check(tape)
+        last = self._point if to_entry_id is None else min(to_entry_id, self._point)
+        return await self._parent.chain_links(tape, from_entry_id, last)
+
+    def damage(self, tape: str) -> Sequence[str]:
+        """Return what is wrong with the tape below."""
+        return self._parent.damage(tape)
 
     async def erasures(self, tape: str) -> int:
         """Return how often something was erased from the tape below."""

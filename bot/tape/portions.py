@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 
+from bot.tape.codec import Line
 from bot.tape.entries import TapeEntry
 from bot.tape.store import TapeStore
 
 _PORTION = 500
+
+
+async def read_lines(store: TapeStore, tape: str, first: int, last: int) -> list[Line]:
+    """Return the entries of an id range with their links in the tape's chain of digests.
+
+    Raises:
+        TapeNotFound: There is no such tape.
+    """
+    entries = await store.read(tape, first, last)
+    links = {link.id: link for link in await store.chain_links(tape, first, last)}
+    found = ((entry, links.get(entry.id)) for entry in entries)
+    return [Line(entry, link.more if link else 0, link) for entry, link in found]
 
 
 async def portions(
@@ -27,4 +40,18 @@ async def portions(
     last = await store.version(tape) if last is None else last
     while first <= last:
         yield await store.read(tape, first, min(last, first + _PORTION - 1))
+        first += _PORTION
+
+
+async def line_portions(
+    store: TapeStore, tape: str, first: int = 1, last: int | None = None
+) -> AsyncGenerator[list[Line], None]:
+    """Yield the same with their links in the tape's chain of digests.
+
+    Raises:
+        TapeNotFound: There is no such tape.
+    """
+    last = await store.version(tape) if last is None else last
+    while first <= last:
+        yield await read_lines(store, tape, first, min(last, first + _PORTION - 1))
         first += _PORTION

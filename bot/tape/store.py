@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from bot.errors import InvalidEntry, TapeNotFound
+from bot.tape.chain import ChainLink
 from bot.tape.entries import NOT_BOUNDARY, SESSION_FORK, TapeEntry, anchor, event
 from bot.tape.search import Hit, SearchQuery
 
@@ -124,6 +125,25 @@ class TapeStore(Protocol):
 
         Raises:
             TapeNotFound: There is no such tape.
+        """
+        ...
+
+    async def chain_links(
+        self, tape: str, from_entry_id: int | None = None, to_entry_id: int | None = None
+    ) -> list[ChainLink]:
+        """Return the links of the entries of an id range in the tape's chain of digests.
+
+        An entry from before the chain has none, nor has one that is not what its digest says.
+
+        Raises:
+            TapeNotFound: There is no such tape.
+        """
+        ...
+
+    def damage(self, tape: str) -> Sequence[str]:
+        """Return what this process found to be wrong with a tape since its start, for people.
+
+        Each is a clause, such as "3 entries cannot be read". Costs nothing.
         """
         ...
 

@@ -28,6 +28,7 @@ from bot.errors import (
     TapeUnavailable,
     TapeWriteError,
 )
+from bot.tape.chain import ChainLink, link_from_base64
 from bot.tape.codec import decode, encode
 from bot.tape.entries import KINDS, TapeEntry
 from bot.tape.search import Hit, SearchQuery
@@ -248,6 +249,24 @@ def entry_record(entry: TapeEntry) -> dict[str, Any]:
 
 def _entry_from(record: Any) -> TapeEntry:
     return _read_line(to_json(record))
+
+
+def link_record(link: ChainLink) -> dict[str, Any]:
+    """Return a link of a tape's chain as JSON."""
+    return {"id": link.id, "more": link.more, "link": link.to_base64().decode("ascii")}
+
+
+def link_from(record: Any) -> ChainLink:
+    """Return a link from its JSON.
+
+    Raises:
+        KeyError, TypeError, ValueError: It is none.
+    """
+    text = str(record["link"]).encode("ascii")
+    link = link_from_base64(text, int(record["id"]), int(record["more"]))
+    if link is None:
+        raise ValueError("no link of a chain")
+    return link
 
 
 def segment_record(segment: Segment) -> dict[str, Any]:

@@ -47,6 +47,22 @@ SCHEMAS: dict[str, Any] = {
         {"kind": _KIND, "payload": _OBJECT, "meta": _OBJECT},
         optional=("meta",),
     ),
+    "Links": _record(
+        "A page of the links of a tape's chain of digests; the next page begins at `next`.",
+        {"links": _list("Link"), "next": _or_null(_ID)},
+    ),
+    "Link": _record(
+        "What ties an entry to the one before it.",
+        {
+            "id": _ID,
+            "more": {**_ID, "description": "How many entries of its append follow it."},
+            "link": {
+                **_TEXT,
+                "description": "Base64: the value of the link before, a salt, the entry's digest, and of a "
+                "tombstone the digest of what it replaced; 12 bytes each.",
+            },
+        },
+    ),
     "Segment": _record(
         "A sealed part of a tape.", {"name": _TEXT, "first_id": _ID, "last_id": _ID}
     ),

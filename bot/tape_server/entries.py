@@ -10,10 +10,23 @@ from fastapi import Header, Request, Response
 
 from bot.errors import InvalidEntry
 from bot.tape.entries import TapeEntry
-from bot.tape.wire import LARGEST_ID, MOST_PER_APPEND, NDJSON, NEXT, line_of, read_new_lines
-from bot.tape_server.api import Api, AppendKey, EntryId, PageSize, TapeName, caller
+from bot.tape.wire import (
+    LARGEST_ID,
+    MOST_PER_APPEND,
+    NDJSON,
+    NEXT,
+    line_of,
+    link_record,
+    read_new_lines,
+)
+from bot.tape_server.api import Api, AppendKey, EntryId, PageSize, TapeName, caller, json_of
 from bot.tape_server.bodies import read_body
-from bot.tape_server.documents import entries_body, entries_response, events_response
+from bot.tape_server.documents import (
+    entries_body,
+    entries_response,
+    events_response,
+    json_response,
+)
 from bot.tape_server.following import Following
 from bot.tape_server.paging import Page, backward, forward, newest
 from bot.tape_server.problems import Problem
@@ -87,6 +100,21 @@ def add_entries(api: Api) -> None:
     async def read_back(tape: TapeName, before: EntryId = None, limit: PageSize = 200) -> Response:
         """Read entries newest first, from the one before an id."""
         return _page(await backward(api.store, tape, before, limit))
+
+    @api.route(
+        "GET", "/v1/tapes/chain", "read", answer={200: json_response("Links")}, refused=(404,)
+    )
+    async def chain_links(
+        tape: TapeName, first: EntryId = None, last: EntryId = None, limit: PageSize = 200
+    ) -> Response:
+        """Read the links of the entries of an id range in the tape's chain of digests, oldest first."""
+        version = await newest(api.store, tape)
+        end = version if last is None else min(last, version)
+        at = max(first or 1, 1)
+        upto = min(end, at + limit - 1)
+        found = await api.store.chain_links(tape, at, upto) if at <= end else []
+        following = upto + 1 if upto < end else None
+        return json_of({"links": [link_record(one) for one in found], "next": following})
 
     @api.route(
         "POST",

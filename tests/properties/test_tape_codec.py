@@ -95,7 +95,7 @@ def test_no_part_of_a_line_is_taken_for_a_whole_one(entry, data):
 @proved
 @given(st.lists(st.none() | lines, max_size=12))
 def test_settling_any_lines_gives_growing_ids(found):
-    ids = [entry.id for entry in settle(found)]
+    ids = [line.entry.id for line in settle(found)]
     assert ids == sorted(set(ids))
     assert 0 <= unfinished([line for line in found if line]) <= len(found)
 
@@ -111,7 +111,7 @@ def test_what_is_written_after_a_repair_is_never_lost(found, size):
         Line(TapeEntry(last_id + place, "event", {"new": True}), size - place)
         for place in range(1, size + 1)
     ]
-    assert settle([*found, *batch])[-size:] == [line.entry for line in batch]
+    assert settle([*found, *batch])[-size:] == batch
 
 
 @proved

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -158,6 +159,8 @@ def cut(folder: Path, safe: int, share: float) -> None:
     path = live_file(folder)
     data = path.read_bytes()
     path.write_bytes(data[: safe + int((len(data) - safe) * share)])
+    for heads in folder.glob("*.heads"):
+        heads.unlink()  # what was cut off was not acknowledged
 
 
 def damage(folder: Path, which: int) -> int | None:
@@ -263,4 +266,5 @@ async def test_a_file_says_what_its_lines_say(history):
     for texts in history:
         start = sum(len(group) for group in groups)
         groups.append(found[start : start + len(texts)])
-    assert b"".join(encode(group) for group in groups) == raw
+    bare = re.sub(rb',"chain":"[A-Za-z0-9+/]{48}"(?=\}\n)', b"", raw)
+    assert b"".join(encode(group) for group in groups) == bare

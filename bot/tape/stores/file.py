@@ -20,6 +20,7 @@ import anyio.to_thread
 
 from bot.clock import Clock, SystemClock
 from bot.errors import TapeError, TapeNotFound, TapeWriteError, VersionConflict
+from bot.tape.chain import ChainLink
 from bot.tape.entries import TapeEntry
 from bot.tape.index import TapeIndex
 from bot.tape.search import Hit, SearchQuery
@@ -128,6 +129,25 @@ class FileTapeStore:
         async with self._tapes.use(tape) as live:
             with told(f"tape {tape} could not be read", TapeError):
                 return await anyio.to_thread.run_sync(self._read, live, first, to_entry_id)
+
+    async def chain_links(
+        self, tape: str, from_entry_id: int | None = None, to_entry_id: int | None = None
+    ) -> list[ChainLink]:
+        """Return the links of the entries of an id range."""
+
+        def links(live: Live) -> list[ChainLink]:
+            lines = self._parts.lines(live.parts(self._folder), from_entry_id or 1, to_entry_id)
+            return [line.link for line in lines if line.link is not None]
+
+        async with self._tapes.use(tape) as live:
+            with told(f"tape {tape} could not be read", TapeError):
+                return await anyio.to_thread.run_sync(links, live)
+
+    def damage(self, tape: str) -> list[str]:
+        """Return what was found to be wrong with a tape."""
+        unreadable = self._parts.damaged_of(tape)
+        cannot = [f"{unreadable} of its entries cannot be read"] if unreadable else []
+        return [*self._files.lost.get(tape, ()), *cannot]
 
     async def read_back(
         self, tape: str, before: int | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Sequence
@@ -25,8 +24,6 @@ from bot.tape.stores.opening import Live, LiveFiles, told
 from bot.tape.stores.parts import Parts
 from bot.tape.stores.rewriting import take_place
 from bot.tape.stores.scan import FileBytes
-
-logger = logging.getLogger(__name__)
 
 
 class LiveTapes:
@@ -265,12 +262,11 @@ class LiveTapes:
         with told(f"tape {tape} could not be made", TapeWriteError):
             sealed = self._folder.segments(tape)
             last = sealed[-1] if sealed else None
-            version, known = last.last_id if last else 0, self._files.last_known(tape)
+            version = last.last_id if last else 0
             head = [header(tape, title, previous=last)]
-            if known > version:
-                logger.error("%s is gone, and with it entries up to %d", path.name, known)
-                head.append(event(REPAIR, {"missing": known}))
-            data, _ = encode_chained(self._files.stamp(head, max(version, known)), START)
+            if gone := self._files.gone(tape, version):
+                head.append(event(REPAIR, {"missing": gone}))
+            data, _ = encode_chained(self._files.stamp(head, max(version, gone)), START)
             replace_file(path, data)
             self._files.note_head(tape, data)
 

@@ -12,7 +12,8 @@ import anyio
 
 from bot.clock import Clock, SystemClock, iso
 from bot.errors import TapeExists, TapeNotFound, VersionConflict
-from bot.tape.codec import decode, encode
+from bot.tape.chain import START, ChainLink, make_link, tombstone_link
+from bot.tape.codec import content_of, decode, encode
 from bot.tape.entries import TapeEntry
 from bot.tape.index import TapeIndex
 from bot.tape.search import Hit, SearchQuery
@@ -36,6 +37,15 @@ class _Tape:
     entries: list[TapeEntry] = field(default_factory=list)
     segments: list[tuple[Segment, list[TapeEntry]]] = field(default_factory=list)
     version: int = 0
+    links: dict[int, ChainLink] = field(default_factory=dict)
+
+    def chain(self, entries: Sequence[TapeEntry]) -> None:
+        """Give the entries of an append their links."""
+        previous = list(self.links.values())[-1].value if self.links else START
+        for place, entry in enumerate(entries, start=1):
+            link = make_link(previous, entry.id, len(entries) - place, content_of(entry))
+            self.links[entry.id] = link
+            previous = link.value
 
 
 class MemoryTapeStore:
@@ -92,6 +102,17 @@ class MemoryTapeStore:
             and (to_entry_id is None or entry.id <= to_entry_id)
         ]
 
+    async def chain_links(
+        self, tape: str, from_entry_id: int | None = None, to_entry_id: int | None = None
+    ) -> list[ChainLink]:
+        """Return the links of the entries of an id range."""
+        links, found = self._get(tape).links, await self.read(tape, from_entry_id, to_entry_id)
+        return [links[entry.id] for entry in found if entry.id in links]
+
+    def damage(self, tape: str) -> list[str]:  # noqa: ARG002 (the contract's)
+        """Return nothing: memory is not damaged."""
+        return []
+
     async def read_back(
         self, tape: str, before: int | None = None
     ) -> AsyncGenerator[TapeEntry, None]:
@@ -139,6 +160,8 @@ class MemoryTapeStore:
         fresh = {entry.id: entry for entry in _read_back(*wanted.values())}
         for part in parts:
             part[:] = [fresh.get(entry.id, entry) for entry in part]
+        for number in changed:
+            held.links[number] = tombstone_link(held.links[number], content_of(fresh[number]))
         if held.entries[0].id in wanted and held.entries[0].name == HEADER:
             title = held.entries[0].data.get("title")
             held.title = title if isinstance(title, str) else None
@@ -177,6 +200,8 @@ class MemoryTapeStore:
         held = _Tape(title, version=max(0, first - 2))
         held.entries = self._stamp([begin], held.version)
         held.entries += [entry for entry in copied if entry.id > held.entries[0].id]
+        for entry in held.entries:
+            held.chain([entry])
         held.version = held.entries[-1].id
         self._tapes[new_tape] = held
         self._index.note(new_tape)
@@ -255,6 +280,7 @@ class MemoryTapeStore:
         held = self._get(tape)
         stamped = self._stamp(entries, held.version)
         held.entries += stamped
+        held.chain(stamped)
         held.version += len(stamped)
         self._grown(tape)
         return stamped
@@ -265,6 +291,7 @@ class MemoryTapeStore:
         if segment is not None:
             held.segments.append((segment, held.entries))
         held.entries = stamped
+        held.chain(stamped)
         held.version += len(stamped)
         self._grown(tape)
 

@@ -98,6 +98,10 @@ class Live:
 class LiveFiles:
     """Opens live files.
 
+    Attributes:
+        repaired: What was repaired so far.
+        lost: Tapes that are not what they were, and what is wrong with them, for people.
+
     Args:
         folder: Where they are.
         parts: Keeps account of damaged lines.
@@ -124,6 +128,7 @@ class LiveFiles:
         self._sync = sync
         self._read_only = read_only
         self.repaired = {"torn_bytes": 0, "void_entries": 0}
+        self.lost: dict[str, list[str]] = {}
 
     def open(self, tape: str) -> Live:
         """Open a tape's live file.
@@ -157,10 +162,19 @@ class LiveFiles:
         """Keep the newest entry of a tape whose file ends with these lines."""
         self._heads.note(self._folder.stem(tape), *last_link(data))
 
-    def last_known(self, tape: str) -> int:
-        """Return the id of the newest entry that the tape is known to have had."""
+    def gone(self, tape: str, version: int) -> int:
+        """Return the id of the newest entry that a tape without a live file had; 0 where none is missing.
+
+        Args:
+            tape: The session's key.
+            version: The id of the last entry that is sealed.
+        """
         head = self._heads.get(self._folder.stem(tape))
-        return head.last_id if head else 0
+        if head is None or head.last_id <= version:
+            return 0
+        logger.error("the file of a tape is gone, and with it its entries up to %d", head.last_id)
+        self.lost[tape] = [f"its entries {version + 1} to {head.last_id} are gone"]
+        return head.last_id
 
     def _descriptor(self, tape: str, path: Path) -> AppendFile | None:
         if not self._read_only:
@@ -217,11 +231,15 @@ class LiveFiles:
         if known is None or known.last_id < head.id - 1:
             return {}
         if known.last_id > last_id:
+            self.lost[tape] = [f"its entries {last_id + 1} to {known.last_id} are gone"]
             return {"missing": known.last_id}
         if known.value == START or known.last_id < head.id or ending.damaged:
             return {}
         value = scan.link_at(source, known.last_id) if known.last_id < last_id else ending.chain
-        return {} if value in (None, known.value) else {"replaced": known.last_id}
+        if value in (None, known.value):
+            return {}
+        self.lost[tape] = ["it was replaced by another copy"]
+        return {"replaced": known.last_id}
 
     def _repair(
         self, live: Live, ending: scan.Tail, lost: dict[str, int], head: Sequence[TapeEntry]

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Generic, TypeVar
 
+from bot.tape.codec import Line
 from bot.tape.entries import TapeEntry
 from bot.tape.store import Segment
 from bot.tape.stores import scan
@@ -138,6 +139,10 @@ class PartReader:
         """How many lines could not be read so far."""
         return len(self._damaged)
 
+    def damaged_of(self, tape: str) -> int:
+        """Return how many lines of a tape could not be read so far."""
+        return sum(1 for one in self._damaged if one[0] == tape)
+
     def damage_met(self, tape: str, first_id: int, offsets: Iterable[int]) -> None:
         """Take note of damaged lines of the part that begins with an id."""
         met = {(tape, first_id, offset) for offset in offsets}
@@ -155,7 +160,15 @@ class PartReader:
         Raises:
             OSError: The storage refused.
         """
-        found: list[TapeEntry] = []
+        return [line.entry for line in self.lines(parts, first, last)]
+
+    def lines(self, parts: Parts, first: int, last: int | None) -> list[Line]:
+        """Return the lines of these entries.
+
+        Raises:
+            OSError: The storage refused.
+        """
+        found: list[Line] = []
         for segment in parts.segments:
             if first <= segment.last_id and (last is None or segment.first_id <= last):
                 with self.sealed(segment) as source:
@@ -196,8 +209,8 @@ class PartReader:
 
     def _scan(
         self, tape: str, first_id: int, source: Source, first: int, last: int | None
-    ) -> list[TapeEntry]:
-        found, damaged = scan.entries_between(source, first, last)
+    ) -> list[Line]:
+        found, damaged = scan.lines_between(source, first, last)
         if damaged:
             self.damage_met(tape, first_id, damaged)
         return found

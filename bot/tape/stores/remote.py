@@ -14,6 +14,7 @@ import httpx
 
 from bot.errors import VersionConflict
 from bot.ids import new_id
+from bot.tape.chain import ChainLink
 from bot.tape.entries import TapeEntry
 from bot.tape.search import Hit, SearchQuery
 from bot.tape.store import Anchor, Segment, named_anchor
@@ -28,6 +29,7 @@ from bot.tape.wire import (
     anchor_from,
     from_json,
     hit_from,
+    link_from,
     new_lines,
     query_record,
     read_lines,
@@ -108,6 +110,24 @@ class RemoteTapeStore:
             # What is appended meanwhile is not in it: the first page says where it ends.
             last = _number(answer, "ETag") if last is None else last
         return found
+
+    async def chain_links(
+        self, tape: str, from_entry_id: int | None = None, to_entry_id: int | None = None
+    ) -> list[ChainLink]:
+        """Return the links of the entries of an id range, as the server holds them."""
+        first: int | None = _bounded(from_entry_id or 1)
+        found: list[ChainLink] = []
+        while first is not None:
+            params: Params = {"first": first, "limit": MOST_PER_PAGE}
+            if to_entry_id is not None:
+                params["last"] = _bounded(to_entry_id)
+            page, first = self._json(await self._get("/chain", tape, params), _links_from)
+            found += page
+        return found
+
+    def damage(self, tape: str) -> list[str]:  # noqa: ARG002 (the contract's)
+        """Return nothing: what is wrong with a tape is told where it is kept."""
+        return []
 
     async def read_back(
         self, tape: str, before: int | None = None
@@ -339,6 +359,12 @@ def _anchors_from(body: Any) -> tuple[list[Anchor], int | None]:
     following = body["next"]
     anchors = [anchor_from(one) for one in body["anchors"]]
     return anchors, None if following is None else int(following)
+
+
+def _links_from(body: Any) -> tuple[list[ChainLink], int | None]:
+    following = body["next"]
+    links = [link_from(one) for one in body["links"]]
+    return links, None if following is None else int(following)
 
 
 def _if_match(version: int | None) -> dict[str, str]:

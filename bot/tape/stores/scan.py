@@ -171,6 +171,12 @@ def entries_between(
     source: Source, first: int, last: int | None
 ) -> tuple[list[TapeEntry], list[int]]:
     """Return the entries with ids from ``first`` to ``last``, and offsets of damaged lines met."""
+    found, damaged = lines_between(source, first, last)
+    return [line.entry for line in found], damaged
+
+
+def lines_between(source: Source, first: int, last: int | None) -> tuple[list[Line], list[int]]:
+    """Return the lines of these entries, and offsets of damaged lines met."""
     lines: list[Line | None] = []
     damaged: list[int] = []
     # Behind what is wanted an append may be long; of it only that it has its end must be known.
@@ -193,7 +199,9 @@ def entries_between(
                 break
             passed, end = line.entry.id, line.entry.id + line.more
     found = [
-        entry for entry in settle(lines) if entry.id >= first and (last is None or entry.id <= last)
+        line
+        for line in settle(lines)
+        if line.entry.id >= first and (last is None or line.entry.id <= last)
     ]
     return found, damaged
 

@@ -15,6 +15,7 @@ from databases import drop, fresh_database, server
 from postgres_tapes import opened
 
 from bot.errors import TapeUnavailable, TapeWriteError, VersionConflict
+from bot.exchange.verifying import verify_tape
 from bot.tape.entries import TapeEntry, anchor, message
 from bot.tape.search import SearchQuery
 from bot.tape.store import TapeStore
@@ -412,4 +413,18 @@ async def test_an_entry_that_was_damaged_costs_itself_alone_and_is_counted(store
         )
     assert texts(await store.read(TAPE)) == ["a", "c"]
     assert [entry.id async for entry in store.read_back(TAPE)] == [4, 2, 1]
-    assert store.statistics()["damaged_lines"] == 2
+    assert store.statistics()["damaged_lines"] == 1
+    assert store.damage(TAPE) == ["1 of its entries cannot be read"]
+
+
+async def test_a_changed_word_is_found_by_its_digest(store, url, workspace):
+    await store.append_many(TAPE, [says("a"), says("the truth"), says("c")])
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+        await connection.execute(
+            "update tapebot.entry set body = convert_to(replace(convert_from(body, 'UTF8'), "
+            "'truth', 'trush'), 'UTF8') from tapebot.tape "
+            "where tape.id = entry.tape and workspace = %s and entry.id = 3",
+            [workspace.encode()],
+        )
+    assert texts(await store.read(TAPE)) == ["a", "c"]
+    assert (await verify_tape(store, TAPE)).problems != []

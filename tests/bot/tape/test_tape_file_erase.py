@@ -514,7 +514,7 @@ def test_what_counts_for_erasing_is_what_counts_for_reading(given_lines):
         else:
             survey.take(offset, line, range(100))
     survey.finish()
-    kept = settle(given_lines)
+    kept = [line.entry for line in settle(given_lines)]
     assert [given_lines[offset].entry for offset in survey.offsets] == kept
     assert {number: line.entry for number, (_, line) in survey.held.items()} == {
         entry.id: entry for entry in kept

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,10 +11,18 @@ import anyio.to_thread
 
 from bot.database.connections import Database, Row
 from bot.errors import TapeNotFound
+from bot.tape.chain import ChainLink
 from bot.tape.entries import TapeEntry
 from bot.tape.store import Segment
 from bot.tape.stores.postgres.refusals import reading
-from bot.tape.stores.postgres.rows import LARGEST_ID, as_bytes, as_text, bounded, entry_of
+from bot.tape.stores.postgres.rows import (
+    LARGEST_ID,
+    as_bytes,
+    as_text,
+    bounded,
+    entry_of,
+    link_of,
+)
 
 _FIRST_PAGE = 32
 _LAST_PAGE = 1024
@@ -25,43 +34,51 @@ select version, live, erasures, title from tapebot.tape where workspace = %s and
 """
 # What is asked for lies in one partition, which is found when the tape's row is.
 _PAGE = """
-select tape.version, tape.live, found.id, found.body
+select tape.version, tape.live, found.id, found.body, found.link, found.more
 from tapebot.tape left join lateral (
-    select id, body from tapebot.entry
+    select id, body, link, more from tapebot.entry
     where entry.tape = tape.id and id >= %s and id <= %s order by id limit %s
 ) as found on true
 where workspace = %s and name = %s order by found.id
 """
 _PAGE_BACK = """
-select tape.version, tape.live, found.id, found.body
+select tape.version, tape.live, found.id, found.body, found.link, found.more
 from tapebot.tape left join lateral (
-    select id, body from tapebot.entry
+    select id, body, link, more from tapebot.entry
     where entry.tape = tape.id and id < %s order by id desc limit %s
 ) as found on true
 where workspace = %s and name = %s order by found.id desc
 """
 _THESE = """
-select tape.version, tape.live, found.id, found.body
+select tape.version, tape.live, found.id, found.body, found.link, found.more
 from tapebot.tape left join lateral (
-    select id, body from tapebot.entry where entry.tape = tape.id and id = any(%s)
+    select id, body, link, more from tapebot.entry where entry.tape = tape.id and id = any(%s)
 ) as found on true
 where workspace = %s and name = %s order by found.id
 """
 _ANCHORS = """
-select tape.version, tape.live, found.id, found.body
+select tape.version, tape.live, found.id, found.body, found.link, found.more
 from tapebot.tape left join lateral (
-    select id, body from tapebot.entry where entry.tape = tape.id and kind = 'anchor'
+    select id, body, link, more from tapebot.entry where entry.tape = tape.id and kind = 'anchor'
 ) as found on true
 where workspace = %s and name = %s order by found.id
 """
 _LAST_ANCHOR = """
-select tape.version, tape.live, found.id, found.body
+select tape.version, tape.live, found.id, found.body, found.link, found.more
 from tapebot.tape left join lateral (
-    select id, body from tapebot.entry
+    select id, body, link, more from tapebot.entry
     where entry.tape = tape.id and kind = 'anchor' and md5(name) = md5(%s::bytea) and name = %s
     order by id desc limit 1
 ) as found on true
 where workspace = %s and tape.name = %s
+"""
+_LINKS = """
+select tape.version, found.id, found.link, found.more
+from tapebot.tape left join lateral (
+    select id, link, more from tapebot.entry
+    where entry.tape = tape.id and id >= %s and id <= %s
+) as found on true
+where workspace = %s and name = %s order by found.id
 """
 _SEGMENTS = """
 select segment.name, first_id, last_id
@@ -112,15 +129,21 @@ class TapeReader:
     Args:
         database: Where they are.
         workspace: As it is kept.
-
-    Attributes:
-        damaged: How many entries that were met could not be read.
     """
 
     def __init__(self, database: Database, workspace: bytes) -> None:
         self._database = database
         self._workspace = workspace
-        self.damaged = 0
+        self._damaged: defaultdict[str, set[int]] = defaultdict(set)
+
+    @property
+    def damaged(self) -> int:
+        """How many entries that were met cannot be read."""
+        return sum(map(len, self._damaged.values()))
+
+    def damaged_of(self, tape: str) -> int:
+        """Return how many entries of a tape that were met cannot be read."""
+        return len(self._damaged.get(tape, ()))
 
     async def names(self) -> list[str]:
         """Return the names of all tapes, sorted."""
@@ -148,6 +171,12 @@ class TapeReader:
     async def page(self, tape: str, first: int, last: int, most: int) -> Page:
         """Return the first entries of a range of ids, at most so many."""
         return await self._page(tape, _PAGE, bounded(first), bounded(last), most)
+
+    async def links(self, tape: str, first: int, last: int) -> list[ChainLink]:
+        """Return the links of the entries of a range of ids."""
+        rows = await self._ask(tape, _LINKS, bounded(first), bounded(last))
+        found = (link_of(number, link, more) for _, number, link, more in rows)
+        return [one for one in found if one is not None]
 
     async def these(self, tape: str, ids: Sequence[int]) -> Page:
         """Return the entries of these ids, as far as they are there."""
@@ -188,13 +217,15 @@ class TapeReader:
 
     async def _page(self, tape: str, sql: str, *values: Any) -> Page:
         rows = await self._ask(tape, sql, *values)
-        version, live, number, _ = rows[0]
+        version, live, number, *_ = rows[0]
         held = [] if number is None else rows
         if sum(len(row[3]) for row in held) > _MUCH:
             entries = await anyio.to_thread.run_sync(_decoded, held)
         else:
             entries = _decoded(held)
-        self.damaged += len(held) - len(entries)
+        if len(entries) < len(held):
+            readable = {entry.id for entry in entries}
+            self._damaged[tape] |= {row[2] for row in held} - readable
         return Page(version, live, entries, held[-1][2] if held else None, len(held))
 
     async def _ask(self, tape: str, sql: str, *values: Any) -> list[Row]:
@@ -207,5 +238,5 @@ class TapeReader:
 
 
 def _decoded(rows: Sequence[Row]) -> list[TapeEntry]:
-    found = (entry_of(number, body) for _, _, number, body in rows)
+    found = (entry_of(number, body, link, more) for _, _, number, body, link, more in rows)
     return [entry for entry in found if entry is not None]

@@ -10,7 +10,7 @@ import anyio.to_thread
 
 from bot.database.connections import Connection, Database
 from bot.errors import TapeExists, TapeWriteError
-from bot.tape.entries import TapeEntry
+from bot.tape.codec import Line
 from bot.tape.store import Segment
 from bot.tape.stores.postgres.refusals import writing
 from bot.tape.stores.postgres.rows import as_bytes, pack
@@ -20,7 +20,10 @@ insert into tapebot.tape (workspace, name, title, version, live, made_by)
     values (%s, %s, %s::bytea, %s, %s, %s) on conflict do nothing returning id
 """
 _SEAL = "insert into tapebot.segment (tape, first_id, last_id, name) values (%s, %s, %s, %s)"
-_PUT = "select tapebot.put_entries(%s, %s, %s::text[], %s::bytea[], %s::bytea[], %s::jsonb)"
+_PUT = """
+select tapebot.restore_entries(
+    %s, %s, %s::text[], %s::bytea[], %s::bytea[], %s::jsonb, %s::int[], %s::bytea[])
+"""
 _BEGIN_AT = "update tapebot.tape set live = %s where id = %s"
 
 
@@ -32,7 +35,7 @@ async def restore(
     title: str | None,
     version: int,
     segments: Sequence[Segment],
-    entries: AsyncIterable[Sequence[TapeEntry]],
+    lines: AsyncIterable[Sequence[Line]],
 ) -> None:
     """Make a tape whole; others see it when it is.
 
@@ -43,7 +46,7 @@ async def restore(
         title: Shown to people.
         version: The newest id that is taken.
         segments: What is sealed, oldest first; what comes after them is live.
-        entries: Some at a time, ids growing; ids may be missing.
+        lines: Entries with their links, some at a time, ids growing; ids may be missing.
 
     Raises:
         TapeExists: There is a tape of this name, or a segment of one of these names.
@@ -62,10 +65,10 @@ async def restore(
             if row is None:
                 raise TapeExists(f"there is a tape {tape} already")
             live = None
-            async for page in entries:
+            async for page in lines:
                 await _put(connection, row[0], tape, page)
                 if live is None:
-                    live = next((entry.id for entry in page if entry.id > sealed), None)
+                    live = next((one.entry.id for one in page if one.entry.id > sealed), None)
             if live is None:
                 raise TapeWriteError(f"tape {tape} has no readable entry after its last segment")
             await connection.execute(_BEGIN_AT, [live, row[0]])
@@ -83,14 +86,18 @@ async def _see_names(connection: Connection, tape: str, segments: Sequence[Segme
         raise TapeExists(f"tape {tape}: the database holds a segment {row[0]} already")
 
 
-async def _put(connection: Connection, number: int, tape: str, page: Sequence[TapeEntry]) -> None:
+async def _put(connection: Connection, number: int, tape: str, page: Sequence[Line]) -> None:
     for run in _runs(page):
-        packed = await anyio.to_thread.run_sync(pack, tape, run)
-        await connection.execute(_PUT, [number, run[0].id - 1, *packed.arguments])
+        entries = [line.entry for line in run]
+        packed = await anyio.to_thread.run_sync(pack, tape, entries)
+        mores = [line.link.more if line.link else None for line in run]
+        links = [line.link.to_bytes() if line.link else None for line in run]
+        place = [number, entries[0].id - 1]
+        await connection.execute(_PUT, [*place, *packed.arguments, mores, links])
 
 
-def _runs(page: Sequence[TapeEntry]) -> Iterator[list[TapeEntry]]:
-    """Yield entries whose ids follow each other."""
+def _runs(page: Sequence[Line]) -> Iterator[list[Line]]:
+    """Yield lines whose ids follow each other."""
     placed = enumerate(page)
-    for _, run in groupby(placed, key=lambda one: one[1].id - one[0]):
-        yield [entry for _, entry in run]
+    for _, run in groupby(placed, key=lambda one: one[1].entry.id - one[0]):
+        yield [line for _, line in run]

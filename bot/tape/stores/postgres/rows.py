@@ -8,12 +8,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bot.clock import Clock, iso
+from bot.tape.chain import ChainLink, link_from_bytes
 from bot.tape.codec import decode, encode
 from bot.tape.entries import TapeEntry
 from bot.tape.stores.postgres.search_terms import indexed
 
 _ANY_ID = 1
 """Stands in each body: which id an entry gets is known only in the database."""
+
+_OPENING = b'{"id":%d,' % _ANY_ID
 
 LARGEST_ID = 2**62
 """No tape is as long; a larger number fits into no column."""
@@ -88,7 +91,16 @@ def pack(tape: str, entries: Sequence[TapeEntry]) -> Packed:
     return Packed([entry.kind for entry in entries], names, bodies, terms)
 
 
-def entry_of(number: int, body: bytes) -> TapeEntry | None:
-    """Return a row as an entry; None where its body cannot be read."""
+def link_of(number: int, link: bytes | None, more: int | None) -> ChainLink | None:
+    """Return a row's link in the chain of digests; None where it has none."""
+    return None if link is None else link_from_bytes(link, number, more or 0)
+
+
+def entry_of(number: int, body: bytes, link: bytes | None, more: int | None) -> TapeEntry | None:
+    """Return a row as an entry; None where it cannot be read, or is not what its digest says."""
+    if link is not None:
+        held, content = link_of(number, link, more), body[len(_OPENING) : -1]
+        if held is None or not body.startswith(_OPENING) or not held.covers(content):
+            return None
     line = decode(body)
     return None if line is None else replace(line.entry, id=number)

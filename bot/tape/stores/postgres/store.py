@@ -11,6 +11,7 @@ from bot.clock import Clock, SystemClock
 from bot.database.connections import Database
 from bot.database.wakeups import Wakeups
 from bot.errors import TapeNotFound
+from bot.tape.chain import ChainLink
 from bot.tape.entries import TapeEntry
 from bot.tape.search import Hit, SearchQuery
 from bot.tape.store import Anchor, Segment, add_anchor, anchor_of
@@ -101,6 +102,18 @@ class PostgresTapeStore:
         """Return the entries of an id range, segments included."""
         last = LARGEST_ID if to_entry_id is None else to_entry_id
         return await self._reader.read(tape, from_entry_id or 1, last)
+
+    async def chain_links(
+        self, tape: str, from_entry_id: int | None = None, to_entry_id: int | None = None
+    ) -> list[ChainLink]:
+        """Return the links of the entries of an id range."""
+        last = LARGEST_ID if to_entry_id is None else to_entry_id
+        return await self._reader.links(tape, from_entry_id or 1, last)
+
+    def damage(self, tape: str) -> list[str]:
+        """Return what was found to be wrong with a tape."""
+        damaged = self._reader.damaged_of(tape)
+        return [f"{damaged} of its entries cannot be read"] if damaged else []
 
     def read_back(self, tape: str, before: int | None = None) -> AsyncGenerator[TapeEntry, None]:
         """Yield entries newest first."""
