@@ -58,7 +58,7 @@ async def compare(here: TapeStore, there: TapeStore, tape: str) -> Compared:
     """
     ours, theirs = await shape(here, tape), await shape(there, tape)
     difference = _shapes(ours, theirs)
-    digest, count = sha256(), 0
+    digest, count, unlinked = sha256(), 0, None
     for first in range(1, max(ours.version, theirs.version) + 1, _PAGE):
         last = first + _PAGE - 1
         page = await read_lines(here, tape, first, last)
@@ -69,8 +69,8 @@ async def compare(here: TapeStore, there: TapeStore, tape: str) -> Compared:
         if difference is None:
             other = await read_lines(there, tape, first, last)
             difference = _first(entries, lines, [line.entry for line in other])
-            difference = difference or _links(page, other)
-    return Compared(count, digest.hexdigest(), difference)
+            unlinked = unlinked or (None if difference else _links(page, other))
+    return Compared(count, digest.hexdigest(), difference or unlinked)
 
 
 def _shapes(ours: Shape, theirs: Shape) -> str | None:

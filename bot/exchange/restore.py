@@ -88,7 +88,7 @@ def _session(path: Path, file: IO[bytes]) -> str:
     Raises:
         InvalidEntry: It names none.
     """
-    line = decode(file.readline().removesuffix(b"\n"))
+    line = decode(file.readline())
     named = line.entry.data.get("session") if line and line.entry.name == HEADER else None
     try:
         if isinstance(named, str) and Address.parse(named).session == named:
@@ -107,7 +107,7 @@ def _lines(path: Path, file: IO[bytes]) -> Iterator[Line]:
     """
     last = 0
     for number, raw in enumerate(file, start=1):
-        line = decode(raw.removesuffix(b"\n"))
+        line = decode(raw)
         if line is None:
             raise InvalidEntry(f"{path}, line {number}: damaged; nothing was restored")
         if line.entry.id <= last:

@@ -172,6 +172,7 @@ def _spellings(record: dict[str, Any]) -> Iterator[bytes]:
 
 def decode(raw: bytes) -> Line | None:
     """Return what a line says, None where it cannot be read or is not what its digest says. Never raises."""
+    raw = raw.removesuffix(b"\n")
     body, chain = _cut_chain(raw)
     try:
         record = json.loads(raw if chain is None else body + b"}")

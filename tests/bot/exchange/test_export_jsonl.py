@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -198,16 +199,16 @@ import bot.exchange.restore as module
 from bot.tape.stores.folder import TapeFolder
 
 wanted = int(sys.argv[3])
-encode, written = module.encode, 0
+encode_line, written = module.encode_line, 0
 
-def dying(entries):
+def dying(line):
     global written
     written += 1
     if written == wanted:
         os.kill(os.getpid(), signal.SIGKILL)
-    return encode(entries)
+    return encode_line(line)
 
-module.encode = dying
+module.encode_line = dying
 module.restore(Path(sys.argv[1]), TapeFolder(Path(sys.argv[2]), ""))
 """
 
@@ -290,7 +291,8 @@ def test_no_name_of_a_session_stops_an_import_or_a_listing(tmp_path, capsys, nam
     anyio.run(filled, tmp_path / "one")
     out = tmp_path / "out.jsonl"
     export_tape(settings(tmp_path / "one"), TAPE, output=out)
-    out.write_bytes(out.read_bytes().replace(b"telegram:42", name.encode()))
+    bare = re.sub(rb',"chain":"[^"]+"', b"", out.read_bytes())
+    out.write_bytes(bare.replace(b"telegram:42", name.encode()))
     other = settings(tmp_path / "other")
     refused = import_jsonl(other, out)
     list_tapes(other)

@@ -23,7 +23,7 @@ from bot.exchange.moving import move
 from bot.exchange.moving_database import NAME, DatabasePlace
 from bot.exchange.moving_files import FilesPlace
 from bot.exchange.moving_ports import Place, in_order
-from bot.tape.codec import decode
+from bot.tape.codec import decode, encode
 from bot.tape.entries import message
 from bot.tape.stores.examine import examine
 from bot.tape.stores.file import FileTapeStore
@@ -192,8 +192,8 @@ async def test_one_entry_that_differs_is_found_among_thousands(target, tmp_path,
         await store.close()
         head = next((tmp_path / name / "tapes").glob("*.jsonl"))
         lines = head.read_bytes().splitlines(keepends=True)
-        moment = decode(lines[0]).entry.meta["ts"].encode()
-        head.write_bytes(b"".join([lines[0].replace(moment, b"begun"), *lines[1:]]))
+        begun = replace(decode(lines[0]).entry, meta={"ts": "begun"})
+        head.write_bytes(encode([begun]) + b"".join(lines[1:]))
     said = Said()
     assert not (await move(FilesPlace(tmp_path / "theirs"), target, say=Said())).differing
     moved = await move(FilesPlace(tmp_path / "ours"), target, say=said)
