@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
@@ -42,6 +42,7 @@ class SessionServices:
         idle_seconds: After this long without anything to do a worker leaves.
         traces: Erases words where they are kept beside tapes.
         working_set_hours: How long a working set lives unused.
+        told_damage: What chats were told of damage to their tapes since the start.
     """
 
     bus: Bus
@@ -61,3 +62,4 @@ class SessionServices:
     group_context: int = 0
     traces: Traces = no_traces
     working_set_hours: float = 2.0
+    told_damage: dict[str, tuple[str, ...]] = field(default_factory=dict)

@@ -23,6 +23,7 @@ from bot.agent.turn import Turn
 from bot.bus import (
     Activity,
     Address,
+    Answer,
     Delivery,
     DeliveryReport,
     LetGo,
@@ -55,6 +56,11 @@ from bot.tape.service import TapeService
 logger = logging.getLogger(__name__)
 
 _MOST_RESUMES = 3
+
+DAMAGED = (
+    "The record of this conversation is damaged: {what}. All that can be read is kept, and I go on. Whoever runs "
+    "me finds more in the log; `tapebot tape repair` may mend it."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +113,7 @@ class SessionWorker:
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
                 tasks.start_soon(self._pump)
+                await self._tell_damage()
                 await self._recover()
                 await self._serve()
                 await self._memory.bus.working_sets.expire_stale()
@@ -254,6 +261,15 @@ class SessionWorker:
             await self._settle_problems()
             await self._next_job()
 
+    async def _tell_damage(self) -> None:
+        """Say in the chat what was found to be wrong with its tape; the same is told once."""
+        found = tuple(self._services.store.damage(self._tape.name))
+        told = self._services.told_damage
+        if found and told.get(self._tape.name) != found:
+            told[self._tape.name] = found
+            text = DAMAGED.format(what="; ".join(found))
+            await self._services.bus.send(Answer(self._address, new_id("notice"), text))
+
     async def _settle_problems(self) -> None:
         """Switch to the problem that a turn wanted, once nothing of the old one is left to answer."""
         if not self._fold.window.waiting():
@@ -275,6 +291,7 @@ class SessionWorker:
             self.progressed = True
             await self._finish_stops()
             await self._settle_problems()
+            await self._tell_damage()
             await self._next_job()
         else:
             await self._on_delivery(item)

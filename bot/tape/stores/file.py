@@ -85,6 +85,7 @@ class FileTapeStore:
         self._erasures: Counter[str] = Counter()
         self._index = TapeIndex(self._folder.index_path, self, read_only=read_only)
         self._erasing = Erasing(self._folder, self._parts, self._tapes, self._packing, self._index)
+        self._lacking = 0
         self._forks = itertools.count(1)
         if not read_only:
             self._folder.lock()
@@ -302,20 +303,24 @@ class FileTapeStore:
             await self._clock.sleep(_LOOK)
 
     async def run(self) -> None:
-        """Pack sealed segments and keep the index up, until cancelled."""
+        """Look for tapes that were cut or taken away, pack segments, keep the index up, until cancelled."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._index.run)
             if not self._read_only:
                 tasks.start_soon(self._packing.run)
+                tasks.start_soon(self._compare_heads)
 
     def statistics(self) -> dict[str, Any]:
-        """Return the number of open tapes, and the damage met, repaired and dropped since the start."""
+        """Return the number of open tapes, and the damage met, repaired and dropped since the start.
+
+        ``cut_tapes`` is how many tapes lacked entries at the start that they are known to have had.
+        """
         damage = {
             "damaged_lines": self._parts.damaged_lines,
             "emptied_lines": self._erasing.emptied,
         }
         found = {**self._files.repaired, **damage}
-        return {"open_tapes": self._tapes.count, **found}
+        return {"open_tapes": self._tapes.count, "cut_tapes": self._lacking, **found}
 
     async def close(self) -> None:
         """Close the index and all files and give up the lock; no tape opens from then on."""
@@ -325,6 +330,10 @@ class FileTapeStore:
             self._heads.close()
         if not self._read_only:
             self._folder.unlock()
+
+    async def _compare_heads(self) -> None:
+        beat = anyio.from_thread.check_cancelled
+        self._lacking = await anyio.to_thread.run_sync(self._files.compare_heads, beat)
 
     def _read(self, live: Live, first: int, last: int | None) -> list[TapeEntry]:
         return self._parts.read(live.parts(self._folder), first, last)

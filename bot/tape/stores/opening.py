@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -149,6 +149,32 @@ class LiveFiles:
             except BaseException:
                 file.close()
                 raise
+
+    def compare_heads(self, beat: Callable[[], None]) -> int:
+        """Log which tapes lack entries that they are known to have had; return how many.
+
+        Args:
+            beat: Called between tapes; may raise, to break off.
+        """
+        lacking = 0
+        for stem, head in self._heads.known().items():
+            beat()
+            path = self._folder.root / f"{stem}.jsonl"
+            last_id = None
+            for candidate in (path, successor(path), path):
+                with suppress(OSError), scan.reading(candidate) as source:
+                    last_id = scan.tail(source).last_id
+                    break
+            if last_id is not None and last_id >= head.last_id:
+                continue
+            lacking += 1
+            logger.error(
+                "%s is %s: its entries up to %d were recorded; put back a copy that has them, or go on without",
+                path.name,
+                "gone" if last_id is None else f"cut short after entry {last_id}",
+                head.last_id,
+            )
+        return lacking
 
     def stamp(self, entries: Sequence[TapeEntry], version: int) -> list[TapeEntry]:
         """Return the entries with the ids that follow a version, and the time."""

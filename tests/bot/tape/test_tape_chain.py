@@ -6,6 +6,7 @@ import random
 import shutil
 from pathlib import Path
 
+import anyio
 import pytest
 from tape_files import opened, says
 
@@ -206,3 +207,24 @@ async def test_the_chain_goes_on_over_seals_forks_and_resets(tmp_path):
 
 def live_file_of(folder: Path) -> str:
     return next(p for p in folder.glob("*.jsonl") if p.name.count(".") > 1).name.partition(".")[0]
+
+
+async def test_cut_and_missing_tapes_are_told_in_the_log_at_the_start(tmp_path, caplog):
+    async with opened(tmp_path) as store:
+        for number in range(4):
+            await store.create_tape(f"telegram:{number}")
+            await store.append_many(f"telegram:{number}", [says("a"), says("b")])
+        paths = [store._folder.live_path(f"telegram:{number}") for number in range(4)]
+    paths[1].unlink()
+    paths[2].write_bytes(b"")
+    paths[3].write_bytes(b"".join(paths[3].read_bytes().splitlines(keepends=True)[:2]))
+    async with opened(tmp_path) as store, anyio.create_task_group() as tasks:
+        tasks.start_soon(store.run)
+        with anyio.fail_after(30):
+            while store.statistics()["cut_tapes"] < 3:
+                await anyio.sleep(0.005)
+        tasks.cancel_scope.cancel()
+    told = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert len(told) == 3
+    assert f"{paths[1].name} is gone" in "".join(told)
+    assert not any(paths[0].name in one for one in told)

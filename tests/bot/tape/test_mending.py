@@ -1,0 +1,57 @@
+"""A line of which one bit is wrong is mended, and what is mended is proved."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from bot.tape.chain import START
+from bot.tape.codec import encode, encode_chained
+from bot.tape.entries import TapeEntry, message
+from bot.tape.mending import mend_line, mend_lines
+
+ENTRIES = [
+    TapeEntry(number, "message", message("user", text).payload, {"ts": "then"})
+    for number, text in enumerate(["Grüße", "a dog called Rex", '{"id":3}'], start=1)
+]
+DATA = encode_chained(ENTRIES, START)[0]
+
+
+def mended(data: bytes) -> bytes:
+    """A file's lines as they are after mending."""
+    *lines, rest = data.split(b"\n")
+    return b"".join(line + b"\n" for _, line, _ in mend_lines(lines)) + rest
+
+
+def flipped(data: bytes, bit: int) -> bytes:
+    changed = bytearray(data)
+    changed[bit // 8] ^= 1 << bit % 8
+    return bytes(changed)
+
+
+def test_each_bit_that_flips_in_a_file_is_flipped_back():
+    chance = random.Random(3)
+    bits = chance.sample(range(len(DATA) * 8 - 8), 200)
+    newlines = [place for place, byte in enumerate(DATA[:-1]) if byte == ord("\n")]
+    bits += [place * 8 + bit for place in newlines for bit in range(8)]
+    # A character that becomes a newline cuts its line in two.
+    place = DATA.index(b"*") if b"*" in DATA else DATA.index(b"J") if b"J" in DATA else None
+    bits += [] if place is None else [place * 8 + (DATA[place] ^ ord("\n")).bit_length() - 1]
+    for bit in bits:
+        assert mended(flipped(DATA, bit)) == DATA, bit
+
+
+def test_what_is_whole_or_beyond_proof_stays_as_it_is():
+    assert mended(DATA) == DATA
+    assert [was for _, _, was in mend_lines(DATA.split(b"\n")[:-1])] == [False] * 3
+    two_wrong = flipped(flipped(DATA, 900), 1300)
+    assert mended(two_wrong) == two_wrong or mended(two_wrong) == DATA
+    old = encode(ENTRIES)
+    damaged = flipped(old, 8)
+    assert mended(damaged) == damaged
+
+
+@pytest.mark.parametrize("raw", [b"", b"\xff" * 50, b'{"id":1', b"x" * 100_000])
+def test_what_is_no_line_is_not_mended(raw):
+    assert mend_line(raw) is None
