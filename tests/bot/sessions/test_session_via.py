@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from bot.bus import Address, Answer, Sender
@@ -251,9 +253,9 @@ async def test_a_way_that_is_no_address_keeps_no_session_from_opening(tmp_path):
         web = host.add_channel("web")
         web.reports = False
         await web.answer_to(await host.channel.send("/memory", sender=OWNER, via=DESK))
-    for path in tmp_path.joinpath("tapes").rglob("*"):
-        if path.is_file():
-            path.write_bytes(path.read_bytes().replace(b"web:desk.1", b"no address"))
+    for path in tmp_path.joinpath("tapes").glob("*.jsonl"):
+        bare = re.sub(rb',"chain":"[^"]+"', b"", path.read_bytes())
+        path.write_bytes(bare.replace(b"web:desk.1", b"no address"))
     async with session_host(tmp_path, ScriptedModel([says("ok")])) as host:
         hello = await host.channel.send("hello", message_id="later")
         assert await host.channel.answer_to(hello) == "ok"
