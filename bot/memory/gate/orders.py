@@ -24,7 +24,8 @@ _INVISIBLE = re.compile(
 )
 _TAGS = re.compile("[\U000e0020-\U000e007e]")
 _HIDDEN = re.compile(r"(?<=[^\W\d_])[\u00ad\u200b\u2060\ufeff]+(?=[^\W\d_])")
-_SPACED = re.compile(r"(?<!\w)\w(?:[ .\-_*]{1,2}\w){5,200}(?!\w)")
+# An underscore separates letters here and is none, or a run of them could be split in any way.
+_SPACED = re.compile(r"(?<![^\W_])[^\W_](?:[ .\-_*]{1,2}[^\W_]){5,200}(?![^\W_])")
 _BASE64 = re.compile(r"(?<![\w+/-])[A-Za-z0-9+/_-]{16,2000}={0,2}")
 _MARKS = re.compile(
     r"<\|\w{1,20}\|>|\[/?(?:inst|sys|system)\]|<</?sys>>|</?(?:system|assistant|instructions?|system[_-]prompt)>|#{2,}\s{0,3}(?:instructions?|system|assistant|new task)\b"

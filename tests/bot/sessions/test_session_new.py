@@ -194,3 +194,16 @@ async def test_new_asks_for_a_long_conversation_in_portions_that_fit(tmp_path):
     assert all(b[0] == a[1] + 1 for a, b in pairwise(ranges))
     said = "".join(str(r.messages[1]["content"]) for r in model.asked("consolidation"))
     assert [said.count(f"number {n} ") for n in range(6)] == [1] * 6
+
+
+@pytest.mark.parametrize(
+    "said", [f"Signature: {'_' * 100}Name", f"Remember that my signature line is {'_' * 100}aa"]
+)
+async def test_a_line_of_underscores_is_kept_like_any_other_word(tmp_path, said):
+    """It is read for hidden orders, of which an underscore could be a letter or what is between them."""
+    learned = learns(f"The user's signature is {'_' * 100}Name.", said)
+    model = model_of(consolidates(f"[2026-02-10 10:00] Ada said: {said}", learned))
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask(said)
+        assert await host.channel.ask("/new") == "New session started."
+        assert await host.channel.ask("hello again") == "ok"
