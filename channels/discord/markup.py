@@ -25,7 +25,7 @@ _LINK = re.compile(
 )
 _PICTURE_LINK = re.compile(r"\[!\[([^\[\]\n]{0,500})\]\([^\s()]{0,2000}\)\](?=\()")
 _QUOTES = re.compile(r"^ {0,3}>[> ]*>")
-_TASK = re.compile(r"^((?:[ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t]+)+)\[([ xX])\](?=\s)")
+_TASK = re.compile(r"^((?:[ \t>]*+(?:[-*+]|\d{1,9}[.)])[ \t]++)++)\[([ xX])\](?=\s)")
 _CODE_SPAN = re.compile(r"(?<!`)(`{1,2})(?!`)(?:[^`\n]|(?<!`)`(?!\1)|``(?!\1))*?(?<!`)\1(?!`)")
 _BACKTICKS = re.compile(r"`{3,}")
 _BARS = re.compile(rf"(?P<hidden>{SPOILER.pattern})|(?<!\\)\|\|")

@@ -121,3 +121,8 @@ def test_half_a_character_is_replaced():
 def test_no_answer_holds_up_the_others(source: str):
     # What took the square of its length would take minutes.
     render(source * 16)
+
+
+def test_a_line_of_bullets_is_shown_as_it_is():
+    line = "-  " * 16_000 + "x"
+    assert "".join(render(line)).count("-") == 16_000
