@@ -110,3 +110,11 @@ def test_a_chain_holds_what_a_fact_replaced_and_what_repeats_it() -> None:
     assert chain(facts[2], facts) == {1, 2, 3}
     assert chain(facts[4], facts) == {1, 2, 3, 4}
     assert chain(facts[1], facts) == {1}
+
+
+@pytest.mark.parametrize("mark", ["„", "“", "«", "「"])
+def test_quotation_marks_that_nothing_closes_hide_no_quotation(mark: str) -> None:
+    asked = wanted(mark * 200_000 + 'Oslo "rome trip"')
+    assert asked is not None
+    assert asked.phrases == (" rome trip ",)
+    assert asked.words == ("oslo",)
