@@ -9,7 +9,6 @@ Rule 3: what cannot be looked into counts as holding the words.
 from __future__ import annotations
 
 import gzip
-import unicodedata
 import zipfile
 import zlib
 from collections.abc import Collection
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from bot.memory.forgetting.wording import MOST_ESCAPED, unescaped
+from bot.tape.text import normalized
 
 _MOST_PACKED = 4
 """How deep archives may lie within one another."""
@@ -66,7 +66,7 @@ class Wording:
 
 def folded(text: str) -> str:
     """Return a text without what makes no difference."""
-    text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    text = normalized("NFKC", normalized("NFKC", text).casefold())
     return " ".join(text.split())
 
 

@@ -15,20 +15,9 @@ from bot.memory.forgetting.wording import (
     telling,
     tokens,
 )
+from bot.tape.text import split_quotations
 
 _NUMBERS = re.compile(r"#?\d{1,9}(?:[\s,]+#?\d{1,9})*,?")
-_OPENING = re.compile(r"[\"“„«「『]")
-_CLOSING = {
-    mark: re.compile(closing)
-    for mark, closing in {
-        '"': '"',
-        "“": "”",
-        "„": "[“”]",
-        "«": "»",
-        "「": "」",
-        "『": "』",
-    }.items()
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,36 +75,13 @@ def wanted(text: str) -> Wanted | None:
     asked = text.strip()
     if _NUMBERS.fullmatch(asked):
         return Wanted(frozenset(int(one) for one in re.findall(r"\d+", asked)))
-    quoted, unquoted = _split_quotations(asked)
+    quoted, unquoted = split_quotations(asked)
     phrases = [one for one in (joined(folded(part)) for part in quoted) if one.strip()]
     rest = tokens(folded(unquoted))
     words = [] if phrases and not telling(rest) else telling(rest)
     if not words and not phrases:
         return None
     return Wanted(words=tuple(words), phrases=tuple(dict.fromkeys(phrases)))
-
-
-def _split_quotations(text: str) -> tuple[list[str], str]:
-    """Return what stands in quotation marks, and the text with a space in the place of each quotation.
-
-    One pattern would look for the closing mark of each opening one, to the end of the text each time.
-    """
-    quoted: list[str] = []
-    unquoted: list[str] = []
-    unclosed: set[str] = set()
-    last = 0
-    for opening in _OPENING.finditer(text):
-        start, mark = opening.end(), opening[0]
-        if opening.start() < last or mark in unclosed:
-            continue
-        closing = _CLOSING[mark].search(text, start)
-        if closing is None:
-            unclosed.add(mark)
-        elif closing.start() > start:
-            quoted.append(text[start : closing.start()])
-            unquoted.append(text[last : opening.start()])
-            last = closing.end()
-    return quoted, " ".join([*unquoted, text[last:]])
 
 
 def _stands(phrase: str, whole: str) -> bool:

@@ -9,11 +9,11 @@ Rule 3: what surviving words of people say, too, says nothing of what is forgott
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from bot.memory.words import words_of
+from bot.tape.text import normalized
 
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
@@ -75,7 +75,7 @@ def folded(text: str) -> str:
     """Return a text without what makes no difference."""
     if text.isascii():
         return text.lower()
-    plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    plain = normalized("NFKC", normalized("NFKC", text).casefold())
     return _UNSEEN.sub("", plain)
 
 

@@ -7,8 +7,9 @@ Rule 2: a word of several languages stands in the row that is right for most of 
 from __future__ import annotations
 
 import re
-import unicodedata
 from functools import lru_cache
+
+from bot.tape.text import normalized
 
 _PLAIN = str.maketrans(
     {
@@ -37,13 +38,13 @@ CASELESS = re.compile(
 
 def plain(text: str) -> str:
     """Return the text with typographic signs alike and compatible letters in one form."""
-    return unicodedata.normalize("NFKC", text.translate(_PLAIN)).translate(_PLAIN)
+    return normalized("NFKC", text.translate(_PLAIN)).translate(_PLAIN)
 
 
 def fold(text: str) -> str:
     """Return the text in lower case, without accents, typographic signs alike."""
-    bare = _MARK.sub("", unicodedata.normalize("NFD", plain(text).casefold()))
-    return unicodedata.normalize("NFC", bare).translate(_PLAIN)
+    bare = _MARK.sub("", normalized("NFD", plain(text).casefold()))
+    return normalized("NFC", bare).translate(_PLAIN)
 
 
 def words(text: str) -> list[str]:

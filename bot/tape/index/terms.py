@@ -15,6 +15,8 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
+from bot.tape.text import normalized, split_quotations
+
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
     "\uf900-\ufaff\U00020000-\U0003ffff"
@@ -25,7 +27,6 @@ _MARKS = (
 _EMOJI = "\u2600-\u27bf\U0001f000-\U0001faff"
 _PARTS = re.compile(rf"[{_UNSPACED}]+|[{_EMOJI}]|(?:(?![{_UNSPACED}])[\w{_MARKS}'’])+")
 _UNSPACED_RUN = re.compile(rf"[{_UNSPACED}]+")
-_PHRASE = re.compile(r"\"([^\"]+)\"|“([^”]+)”|„([^“”]+)[“”]|«([^»]+)»|「([^」]+)」|『([^』]+)』")
 
 _COMMON = frozenset(
     "a about after again all also am an and any are as at be because been before being but by can "
@@ -74,8 +75,8 @@ def query_terms(text: str) -> tuple[list[str], list[list[str]]]:
     Where all its words are common, they are what is asked for.
     """
     phrases: list[list[str]] = []
-    for match in _PHRASE.finditer(text):
-        inside = terms_of(next(part for part in match.groups() if part is not None))
+    for quoted in split_quotations(text)[0]:
+        inside = terms_of(quoted)
         if inside:
             phrases.append(inside)
     words = list(dict.fromkeys(_asked(text)))
@@ -96,7 +97,7 @@ def _asked(text: str) -> Iterator[str]:
 
 def _plain(text: str) -> str:
     """Return text in one width and case, without what cannot be written."""
-    return unicodedata.normalize("NFKC", text).casefold()
+    return normalized("NFKC", text).casefold()
 
 
 def _pairs(run: str) -> list[str]:
@@ -116,7 +117,7 @@ def _term(word: str) -> str:
     """Return a word's term."""
     script = unicodedata.name(word[0], "").partition(" ")[0]
     if script in _UNACCENTED:
-        apart = unicodedata.normalize("NFD", word)
+        apart = normalized("NFD", word)
         word = "".join(c for c in apart if not unicodedata.combining(c) and c != "\u0640") or word
     elif script == "CYRILLIC":
         word = word.replace("ё", "е")
