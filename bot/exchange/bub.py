@@ -34,7 +34,7 @@ BOT = "bub"
 
 _OWN_CONSOLE = ("cli_session", "cli:default", "cli:local", "cli:cli_chat", "cli", "bub", "default")
 _CONTEXT = re.compile(r"channel=\$?([\w-]+)\|chat_id=([^|\n]+)")
-_PREFIX = re.compile(r"\A[^\n]*channel=\$?[\w-]+\|chat_id=[^\n]*\n---\s*Date: ([^\n]*?)---\n")
+_PREFIX = re.compile(r"\A(?=[^\n]*channel=\$?[\w-]+\|chat_id=)[^\n]*\n---\s*Date: ([^\n]*?)---\n")
 _HASH = re.compile(r"[0-9a-f]{16}|[0-9a-f]{32}")
 # What an anchor's state would mean here, and did not there.
 _OUR_STATE = frozenset({"keep_from", "parent"})

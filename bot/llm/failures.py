@@ -30,7 +30,7 @@ _OVERFLOW = re.compile(
     re.IGNORECASE,
 )
 _PREFIX = re.compile(r"^(?:\s*(?:litellm\.)?\w*(?:Error|Exception)\s*(?::|-)\s*)+")
-_NOISE = re.compile(r"\s*ssl:<[^>]*>|<[^<>]* object at 0x[0-9a-f]+>")
+_NOISE = re.compile(r"(?:(?<!\s)\s++)?ssl:<[^>]{0,300}>|<[^<>]* object at 0x[0-9a-f]+>")
 _KEY = re.compile(r"\b(?:sk|pk|rk|gsk|xai|hf|AIza)[-_]?[A-Za-z0-9*_-]{6,}|(?<=Bearer )\S+")
 _SECRET_NAMES = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
 _RETRYABLE = frozenset({408, 409, 425, 429})

@@ -7,7 +7,7 @@ import re
 # Signs that nobody sees may stand within a tag or before a header.
 _SPACE = r"[\s\u00ad\u200b-\u200f\u2060-\u2064\ufeff]"
 _TAG = re.compile(
-    rf"<(?={_SPACE}*/?{_SPACE}*(?:memory|records|quoted|handoff|contract|skills)"
+    rf"<(?={_SPACE}*+(?:/{_SPACE}*+)?(?:memory|records|quoted|handoff|contract|skills)"
     rf"(?:{_SPACE}|[>/]|$))",
     re.IGNORECASE,
 )

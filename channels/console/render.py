@@ -14,7 +14,7 @@ from rich.markdown import Markdown
 
 from channels.console.text import printable
 
-_PADDING = re.compile(r" +$", re.MULTILINE)
+_PADDING = re.compile(r"(?<! ) ++$", re.MULTILINE)
 
 
 class AnswerRenderer:

@@ -18,7 +18,7 @@ _UNITS = ((14, 1, "day"), (63, 7, "week"), (730, 30, "month"))
 _YEAR = 365
 _LISTED = 10
 _SHOWN = 300
-_MARKUP = re.compile(r"[\\*`~|]|(?<![^\W_])_|_(?![^\W_])|\[(?=[^\]]*\]\()")
+_MARKUP = re.compile(r"[\\*`~|]|(?<![^\W_])_|_(?![^\W_])|\[(?=[^\]]{0,1000}\]\()")
 """What Markdown would take for more than itself: an underscore within a word is one everywhere."""
 
 AUTHORS: Mapping[str, str] = {

@@ -35,8 +35,8 @@ _FILLER = re.compile(
     re.IGNORECASE,
 )
 _JOIN = re.compile(
-    r"(?:\s*,)?\s+(?:and|but|so|though|aber|und|et|mais|y|pero)\s+(?=(?:also )?(?:i|my|we|our|ich|mein\w*|je|j['’]\S+|mon|ma|mi|me|yo|vivo|tengo)\b)"
-    r"|\s*,\s+(?=(?:i|my|we|our|i['’]m|ich|meine?|je|mon|ma|mi|yo)\b)",
+    r"(?<!\s)(?:\s*+,)?\s++(?:and|but|so|though|aber|und|et|mais|y|pero)\s++(?=(?:also )?(?:i|my|we|our|ich|mein\w*|je|j['’]\S+|mon|ma|mi|me|yo|vivo|tengo)\b)"
+    r"|(?<!\s)\s*+,\s++(?=(?:i|my|we|our|i['’]m|ich|meine?|je|mon|ma|mi|yo)\b)",
     re.IGNORECASE,
 )
 _SUBORDINATE = re.compile(
@@ -48,7 +48,9 @@ _ENDED = re.compile(
     r"(?:i|we) (?:have |['’]ve )?(?:since |then |now )?(?:quit|stopped|gave (?:it|that) up)\b(?! \w+ing)",
     re.IGNORECASE,
 )
-_CARRY = re.compile(r"\s+(?:and|but)\s+(?=(?:(?:also|really|sometimes|usually)\s+)?([a-z]+)\b)")
+_CARRY = re.compile(
+    r"(?<!\s)\s++(?:and|but)\s++(?=(?:(?:also|really|sometimes|usually)\s+)?([a-z]+)\b)"
+)
 _NAMED_AND = re.compile(
     r"(?P<name>(?:i am|i['’]m|I am|I['’]m) [A-Z][\w'’-]+(?: [A-Z][\w'’-]+)?), (?P<what>an? .+)"
 )
@@ -61,8 +63,9 @@ _CODE = re.compile(
     r"__\w+__|[=!]==?\s|=>|&&|\|\||\+=|</?\w+>|^\s*[{}]"
     r"|\w\((?:\)|[^()]{0,200}[\"'=,][^()]{0,200}\))"
     r"|^\s*(?:def|class|elif|function|public|private|static|const|let|var|import|return|#include)\b[^.]*[(:;={]"
-    r"|^\s*(?:if|for|while|else|try|except|with)\b[^.,]*[:{]$|[\w)\"']\s*=[^;]*;$"
+    r"|^\s*(?:if|for|while|else|try|except|with)\b[^.,]*[:{]$"
 )
+_ASSIGNS = re.compile(r"[\w)\"']\s*=")
 _QUESTION_END = re.compile(r"[?？؟]\s*[)\"'”]*$")
 _ASKS = re.compile(
     r"(?:what|who|whom|whose|which|how)(?: \w+)?(?: \w+)? (?:is|are|was|were|am|do|does|did|have|has|can|will)\b"
@@ -107,7 +110,12 @@ def without_code(text: str) -> str:
 
 def is_code(text: str) -> bool:
     """Return whether a sentence looks like a line of a program."""
-    return len(text) <= 2000 and bool(_CODE.search(text))
+    if len(text) > 2000:
+        return False
+    if _CODE.search(text):
+        return True
+    line = text.removesuffix("\n")
+    return line.endswith(";") and bool(_ASSIGNS.search(line[:-1].rpartition(";")[2]))
 
 
 def is_question(text: str) -> bool:

@@ -19,10 +19,10 @@ _FORMS = tuple(
     for form in (
         r"(?:please |can you |could you |you can |now )*(?:forget|delete|erase|unlearn|drop|remove)"
         r"(?: (?:about|that|the fact that|(?:what|everything|all)(?: that)? i (?:said|told you) about"
-        r"|everything about|the line about|from memory))*\s+(?P<what>.+)",
+        r"|everything about|the line about|from memory))*\s++(?P<what>.+)",
         r"(?:bitte )?(?:vergiss|vergesse|lösche?|streiche?)(?! nicht\b)(?: bitte)?(?:,? dass\b|:)?"
-        r"\s+(?P<what>.+)",
-        r"(?:kannst|könntest) du (?:bitte )?vergessen,? dass\s+(?P<what>.+)",
+        r"\s++(?P<what>.+)",
+        r"(?:kannst|könntest) du (?:bitte )?vergessen,? dass\s++(?P<what>.+)",
         r"(?:s'il te pla[iî]t,? )?(?:oublie|efface|supprime)(?! pas\b)(?: le fait)?"
         r"(?: que? | qu'| )(?P<what>.+)",
         r"(?:por favor,? )?(?:olvida|olv[ií]date de|borra|elimina)(?: que)? (?P<what>.+)",
@@ -70,7 +70,7 @@ def readings(topic: str) -> tuple[str, ...]:
     """Return what to look for where a topic is to be forgotten: its words, and its line of memory."""
     orders = [
         topic,
-        *(order.sub(to, topic) for order, to in _GERMAN_ORDER if order.fullmatch(topic)),
+        *(hit.expand(to) for order, to in _GERMAN_ORDER if (hit := order.fullmatch(topic))),
     ]
     lines = (foreign.statement(order, "The user") for order in orders)
     return tuple(dict.fromkeys([topic, *(line for line in lines if line)]))

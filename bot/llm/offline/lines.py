@@ -26,7 +26,7 @@ from bot.llm.offline.grammar import (
 from bot.llm.offline.words import KIN, KIN_TERMS, key, stem, terms, words
 
 _BULLET = re.compile(r"^\s*(?:[-*+•]|\d+[.)])\s+")
-_SAID_ON = re.compile(r"\s*\(said on \d{4}-\d\d-\d\d\)")
+_SAID_ON = re.compile(r"(?:(?<!\s)\s++)?\(said on \d{4}-\d\d-\d\d\)")
 _SAYING = re.compile(r'^(?P<who>.{1,80}?) said: "(?P<words>.*)"$', re.DOTALL)
 _FINITE = (
     frozenset(third(verb) for verb in VERBS)

@@ -30,7 +30,8 @@ _RECORDS = "\n\n<records>\n"
 _QUOTED = "\n<quoted>\n"
 _NEWER = re.compile(r"^Long-term memory, version \d+, saved [^\n]*:$", re.MULTILINE)
 _NEWER_END = "\n(end of long-term memory)"
-_HANDOFF = re.compile(r"<handoff [^>\n]*>\n(.*?)\n</handoff>", re.DOTALL)
+_HANDOFF = re.compile(r"<handoff [^<>\n]*>\n")
+_HANDOFF_END = "\n</handoff>"
 ASSISTANT = "tapebot"
 
 
@@ -288,12 +289,13 @@ def read(request: ModelRequest) -> Prompt:
     people = [said(text, at) for at, text in users]
     records = _records(text_of(messages[-1])) if messages else ""
     handoff = _HANDOFF.search(system)
+    handed, ended, _ = system[handoff.end() :].partition(_HANDOFF_END) if handoff else ("", "", "")
     return Prompt(
         turn=tuple(one for one in people if one.at >= start),
         earlier=tuple(one for one in people if one.at < start),
         memory=_memory(system, records),
         notes=_notes(system, people[-1].date if people else ""),
-        handoff=handoff[1] if handoff else "",
+        handoff=handed if ended else "",
         done=_done(messages, start),
         first=not answers,
         tools=_allowed(request),

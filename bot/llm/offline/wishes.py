@@ -35,7 +35,7 @@ _FORMS = tuple(
     for asked, confirmed in (
         (
             r"(?:bitte\s+)?(?:merke?\s+dir|notiere?(?:\s+dir)?|denke?\s+daran|vergiss\s+nicht)"
-            r"(?:\s+bitte)?\s*(?:,?\s*dass\b|:)",
+            r"(?:\s++bitte)?\s*+(?:,?\s*+dass\b|:)",
             "Ich merke mir das: „{what}“",
         ),
         (

@@ -32,7 +32,7 @@ _LONG = timedelta(days=365)
 _ALIKE = 50
 """Of 100: what is less alike in letters never says the same; it is compared a hundred times faster."""
 
-_SAID_ON = re.compile(r"\s*[\[(](?:[^\W\d]{1,12} ){0,3}(\d{4}-\d\d-\d\d)[\])]")
+_SAID_ON = re.compile(r"(?:(?<!\s)\s++)?[\[(](?:[^\W\d]{1,12} ){0,3}(\d{4}-\d\d-\d\d)[\])]")
 
 
 def alike(scope: AuditedScope) -> Iterator[Finding]:

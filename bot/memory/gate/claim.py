@@ -26,7 +26,7 @@ USER = re.compile(
     r"|o usuario|a usuaria|do usuario|o utilizador|do utilizador|пользовател\w{1,3}|пользовательниц\w|uzytkownik\w{0,2}|de gebruiker|user)\b|用户|用戶|使用者|ユーザー?|利用者|사용자|المستخدم|המשתמש"
 )
 _DATED = re.compile(
-    r"\s*[\[(](?:[^\W\d]{1,12}(?: [^\W\d]{1,12}){0,2} )?(\d{4}-\d\d-\d\d)[\])]|\s+\b(?:as of|said on|noted on) (\d{4}-\d\d-\d\d)"
+    r"(?:(?<!\s)\s++)?[\[(](?:[^\W\d]{1,12}(?: [^\W\d]{1,12}){0,2} )?(\d{4}-\d\d-\d\d)[\])]|(?<!\s)\s++(?:as of|said on|noted on) (\d{4}-\d\d-\d\d)"
 )
 
 
@@ -67,7 +67,7 @@ def take_apart(claim: str, when: date | None, names: frozenset[str]) -> Claim:
 
     text = _DATED.sub(undated, plain(claim)).strip()
     for name in sorted((plain(n).strip() for n in names if n.strip()), key=len, reverse=True):
-        bare = re.sub(r"\s*\([^()]*\)$", "", name)
+        bare = re.sub(r"(?:(?<!\s)\s++)?\([^()]*\)$", "", name)
         for form in dict.fromkeys((name, bare)):
             if form:
                 text = re.sub(rf"(?<!\w){re.escape(form)}(?!\w)", "The user", text)

@@ -118,7 +118,7 @@ def _of_sentence(sentence: str, last: frozenset[str]) -> list[Clause]:
     knows = KNOWS.search(low[:80]) if len(low) == len(text) else None
     if knows and (knows.start() == 0 or low[knows.start() - 1] in " ,¿"):
         text, asks = text[knows.end() :], False
-        text = re.sub(r"[?？吗\s]+$", "", text)
+        text = re.sub(r"(?<![?？吗\s])[?？吗\s]++$", "", text)
     text = QUOTED.sub(_marked, text)
     parts = [part.strip() for part in CUT.split(text) if part and part.strip(" .!?…")]
     asking = [

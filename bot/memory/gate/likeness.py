@@ -28,7 +28,7 @@ _USER = re.compile(
 _MEMBER = re.compile(
     r"(?P<who>[^\n:()]{1,60} \((?P<id>[^()\s]{1,40})\))(?P<rest>:? .*|'s .*)", re.DOTALL
 )
-_DATED = re.compile(r"\s*[\[(](?:said on |since )?\d{4}-\d\d-\d\d[\])]\.?")
+_DATED = re.compile(r"(?:(?<!\s)\s++)?[\[(](?:said on |since )?\d{4}-\d\d-\d\d[\])]\.?")
 _NOW = r"(?:jetzt |nun |inzwischen |mittlerweile |maintenant |désormais |ahora |actualmente |agora |ora |adesso |теперь |сейчас )?"
 _PLACE = r"(?:in|à|en|au|aux|em|no|na|a|в|во|на)"
 _I_DE = r"(?:ich|der (?:be)?nutzer|die (?:be)?nutzerin)"

@@ -31,7 +31,7 @@ _ADDRESS = re.compile(
     r"(?:https?://|www\.)[^\s<>\"]{3,300}|[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}|@\w{2,64}"
 )
 _TOKEN = re.compile(r"[^\W_]+(?:['’.&+-][^\W_]+)*[+#]*")
-_ENDS = re.compile(r"[.!?。！？:\n\"“„«(\[]\s*$")
+_ENDS = frozenset('.!?。！？:"“„«([')
 _SUBJECT_OF = frozenset(
     """
     is was has had are were lives works likes loves wants moved hates owns plays studies speaks died
@@ -106,7 +106,9 @@ def names_of(claim: str) -> list[str]:
     for at, token in enumerate(tokens):
         word = token.group()
         after = tokens[at + 1].group() if at + 1 < len(tokens) else ""
-        begins = not at or bool(_ENDS.search(text[max(0, token.start() - 6) : token.start()]))
+        before = text[max(0, token.start() - 6) : token.start()]
+        shown = before.rstrip()
+        begins = not at or shown[-1:] in _ENDS or "\n" in before[len(shown) :]
         if _is_name(word, after, begins=begins):
             found.append(word)
     return list(dict.fromkeys(found))

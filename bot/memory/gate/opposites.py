@@ -36,7 +36,7 @@ def speaks_of(clause: Clause, claim: Claim) -> bool:
     if any(one in Terms(list(clause.subject)) for one in claim.subject):
         return True
     low = fold(clause.text)
-    whose = re.search(r"\b([A-Z][\w-]*)'s ", clause.text)
+    whose = re.search(r"\b([A-Z][\w-]{0,80})'s ", clause.text)
     if (
         whose
         and whose[1] not in ("It", "That", "He", "She", "There", "What")

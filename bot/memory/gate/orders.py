@@ -10,9 +10,9 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-import unicodedata
 
 from bot.memory.gate.lexicon import fold
+from bot.tape.text import normalized
 
 _LONGEST = 20_000
 _LOOK_ALIKE = str.maketrans(
@@ -28,7 +28,7 @@ _HIDDEN = re.compile(r"(?<=[^\W\d_])[\u00ad\u200b\u2060\ufeff]+(?=[^\W\d_])")
 _SPACED = re.compile(r"(?<![^\W_])[^\W_](?:[ .\-_*]{1,2}[^\W_]){5,200}(?![^\W_])")
 _BASE64 = re.compile(r"(?<![\w+/-])[A-Za-z0-9+/_-]{16,2000}={0,2}")
 _MARKS = re.compile(
-    r"<\|\w{1,20}\|>|\[/?(?:inst|sys|system)\]|<</?sys>>|</?(?:system|assistant|instructions?|system[_-]prompt)>|#{2,}\s{0,3}(?:instructions?|system|assistant|new task)\b"
+    r"<\|\w{1,20}\|>|\[/?(?:inst|sys|system)\]|<</?sys>>|</?(?:system|assistant|instructions?|system[_-]prompt)>|(?<!#)#{2,}+\s{0,3}(?:instructions?|system|assistant|new task)\b"
     r"|(?:^|\n)\s{0,8}[\[(*]{0,2}(?:system|assistant|developer|admin|sys)(?: (?:message|prompt|note|override))?[\])*]{0,2}\s{0,3}:|\bbegin (?:system|admin|new instructions)|```system",
     re.IGNORECASE,
 )
@@ -87,9 +87,7 @@ def gives_orders(text: str) -> bool:
         return True
     if _HIDDEN.search(text) and _orders(_INVISIBLE.sub("", text)):
         return True
-    letters = (
-        unicodedata.normalize("NFKC", _INVISIBLE.sub("", text)).casefold().translate(_LOOK_ALIKE)
-    )
+    letters = normalized("NFKC", _INVISIBLE.sub("", text)).casefold().translate(_LOOK_ALIKE)
     if _mixes(text) and _orders(letters):
         return True
     joined = _SPACED.sub(

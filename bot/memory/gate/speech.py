@@ -13,7 +13,7 @@ from bot.memory.gate.lexicon import (
 )
 
 ENDING = re.compile(
-    r"[.!?…]+[\"')»”\]]*(?=\s|$)|[。！？؟।]+[」』”]?|\n\s*\n\s*|\n(?=\s*(?:[-*•>]|\d+[.)])\s)"
+    r"(?<![.!?…])[.!?…]++[\"')»”\]]*+(?=\s|$)|[。！？؟।]+[」』”]?|\n\s*\n\s*|\n(?=\s*(?:[-*•>]|\d+[.)])\s)"
 )
 ABBREVIATED = re.compile(
     r"(?:\b(?:dr|mr|mrs|ms|prof|st|e\.g|i\.e|z\.b|d\.h|no|nr|vs|ca|approx|a\.m|p\.m|sr|sra|etc|bzw)|\b[A-Za-z]|\d)\.$",
@@ -33,7 +33,7 @@ ASKS_BARE = re.compile(
     r"|(?:do|does|did|am|is|are|was|were|have|can|could|would|should|may) (?:i|you|we|my|your)\b|(?:wohne|bin|habe|heisse|lebe|kannst|weisst) (?:ich|du)\b|wo (?:wohne|bin|ist)|est-ce|qu'est-ce)\b"
 )
 QUESTION_UNSPACED = re.compile(
-    r"[吗嗎么麼呢]$|(?:什么|哪里|哪儿|谁|多少|怎么|为什么|几岁).*$|(?:ですか|ますか|でしょうか|だっけ|かな)$"
+    r"[吗嗎么麼呢]$|(?:什么|哪里|哪儿|谁|多少|怎么|为什么|几岁)|(?:ですか|ますか|でしょうか|だっけ|かな)$"
 )
 KNOWS = re.compile(
     r"(?:did you know(?: that)?,? (?=i\b|i'|my\b|we\b|our\b)|(?:do|did) you (?:know|remember|realise|realize) that|(?:have|did) i (?:already |ever )?(?:tell|told|mention|mentioned|say|said)(?: you)?(?: already)?(?: that)?"
@@ -97,7 +97,9 @@ ACCORDING = re.compile(
 REPORTS_UNSPACED = re.compile(
     r"(?<!我)(?:告诉我|说|説|认为|觉得|以为)|と言(?:っ|い|う|わ)|って言|と思っている|によると|だそうです|らしいです"
 )
-OWN_REPORT = re.compile(r"我(?:也|一直|真的|还)?(?:说|觉得|认为)|私は.*と思います")
+OWN_REPORT = re.compile(
+    r"我(?:也|一直|真的|还)?(?:说|觉得|认为)|(?m:^)(?:(?!私は).)*+私は.*と思います"
+)
 QUOTED = re.compile(r'"([^"\n]{6,400})"')
 """Somebody's words between quotation marks."""
 SPEAKER = re.compile(

@@ -39,6 +39,13 @@ _FINITE = frozenset(
     "is was are were has had have lives works likes moved costs starts opens will can does did".split()
 )
 _OF_SUBJECT = re.compile(r"[A-ZÀ-ÖØ-ÞА-ЯЁ][^\W\d_]+")
+_KIN_FORMS = "|".join(map(re.escape, KIN_UNSPACED))
+_KIN_AT_FIRST = re.compile(
+    rf"(?:我|私|僕|俺|うち|제|내|우리)?(?:的|家的|の|家)? ?({_KIN_FORMS})(?!说|和我|と私)"
+)
+_MYSELF = re.compile(
+    rf"[我私僕俺](?!(?:的|家的|の|家)?(?:{_KIN_FORMS}))|나는|저는|내가|제가|나의|저의|제 |내 "
+)
 
 
 def is_me(word: str) -> bool:
@@ -166,13 +173,8 @@ def _named_subject(part: str, rest: list[str]) -> frozenset[str]:
 
 
 def _subject_unspaced(low: str, before: Clause | None) -> tuple[str, frozenset[str]]:
-    own = "|".join(map(re.escape, KIN_UNSPACED))
-    kin = re.search(
-        rf"(?:我|私|僕|俺|うち|제|내|우리)?(?:的|家的|の|家)? ?({own})(?!说|和我|と私)", low[:30]
-    )
-    me = re.search(
-        rf"[我私僕俺](?!(?:的|家的|の|家)?(?:{own}))|나는|저는|내가|제가|나의|저의|제 |내 ", low
-    )
+    kin = _KIN_AT_FIRST.search(low[:30])
+    me = _MYSELF.search(low)
     if (
         kin
         and (me is None or me.start() > kin.start())

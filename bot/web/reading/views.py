@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +16,9 @@ from bot.llm.base import ChatMessage, estimate_tokens
 from bot.memory.attachments import IMAGE_TOKENS
 from bot.tape.service import TapeService
 
-_BLOCK = re.compile(
-    r"^<(file|skills|memory|records|handoff)(?: [^>\n]*)?>\n.*?\n</\1>$", re.DOTALL | re.MULTILINE
-)
+_BLOCKS = ("file", "skills", "memory", "records", "handoff")
+_OPENING = re.compile(rf"^<({'|'.join(_BLOCKS)})(?: [^>\n]*)?>\n", re.MULTILINE)
+_CLOSING = {key: re.compile(rf"\n</{key}>$", re.MULTILINE) for key in _BLOCKS}
 _TITLES = {
     "identity": "Identity and contract",
     "file": "Workspace files",
@@ -128,15 +128,30 @@ def system_parts(prompt: str) -> list[Part]:
     """Return the parts of a system prompt, in its order."""
     texts: dict[str, list[str]] = {"identity": []}
     at = 0
-    for block in _BLOCK.finditer(prompt):
-        texts["identity"].append(prompt[at : block.start()].strip())
-        texts.setdefault(block[1], []).append(block[0])
-        at = block.end()
+    for key, start, end in _blocks(prompt):
+        texts["identity"].append(prompt[at:start].strip())
+        texts.setdefault(key, []).append(prompt[start:end])
+        at = end
     texts["identity"].append(prompt[at:].strip())
     joined = {key: "\n\n".join(filter(None, found)) for key, found in texts.items()}
     return [
         Part(key, _TITLES[key], estimate_tokens(text), text) for key, text in joined.items() if text
     ]
+
+
+def _blocks(prompt: str) -> Iterator[tuple[str, int, int]]:
+    """Yield each block's key and where it begins and ends."""
+    unclosed: set[str] = set()
+    at = 0
+    for opening in _OPENING.finditer(prompt):
+        if opening.start() < at or opening[1] in unclosed:
+            continue
+        closing = _CLOSING[opening[1]].search(prompt, opening.end())
+        if closing is None:
+            unclosed.add(opening[1])
+        else:
+            yield opening[1], opening.start(), closing.end()
+            at = closing.end()
 
 
 def message_tokens(message: ChatMessage) -> int:
