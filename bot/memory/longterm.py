@@ -190,7 +190,8 @@ class LongTermMemory:
         if held != self._reference[0]:
             # As sure as at the last decay: a text that changed by itself would change each prompt.
             beliefs = patterns_lines(self.home, scopes[0].decayed or _NEVER)
-            texts = (rendered(references_read(*scopes)), beliefs and f"Beliefs:\n{beliefs}")
+            values = rendered(references_read(*scopes), timezone=self.zone.timezone)
+            texts = (values, beliefs and f"Beliefs:\n{beliefs}")
             self._reference = (held, "\n".join(filter(None, texts)))
         return self._reference[1]
 

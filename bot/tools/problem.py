@@ -61,15 +61,21 @@ class CloseArguments(_Arguments):
 async def _list(_: NoArguments, context: ToolContext) -> ToolOutcome:
     bus, pending = context.memory.bus, context.memory.home.fold.pending()
     found = await bus.problems.list_by_state()
-    shown = [_shown(one) for one in found if one.state != "completed"]
     active = context.memory.fold.problem
     noted = await bus.working_sets.compile(active, pending={fact.id for fact in pending})
-    return ToolOutcome("\n\n".join(filter(None, [problems_text(shown, active), noted])))
+    shown = [
+        # Of the one at hand all notes stand below.
+        _shown(one, summarised=not noted or one.problem_id != active)
+        for one in found
+        if one.state != "completed"
+    ]
+    listed = problems_text(shown, active, context.zone.timezone)
+    return ToolOutcome("\n\n".join(filter(None, [listed, noted])))
 
 
-def _shown(problem: Problem) -> Problem:
+def _shown(problem: Problem, *, summarised: bool) -> Problem:
     """Return what is told of a problem to one who works on another: its exported summary, in short."""
-    summary = summary_now(problem)[:_SUMMARY]
+    summary = "; ".join(summary_now(problem).splitlines())[:_SUMMARY] if summarised else ""
     return replace(problem, working_set=None, messages=(), weight=(0, 0), summary=summary)
 
 

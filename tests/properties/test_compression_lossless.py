@@ -212,7 +212,7 @@ def test_a_packet_never_passes_its_room(working, name, most):
     packet = compression.working_packet(working, name, most)
     assert len(packet) <= most
     if most >= 600:
-        assert packet.startswith("problem ")
+        assert packet.startswith("Problem at hand: ")
 
 
 @proved

@@ -11,10 +11,11 @@ import re
 from collections.abc import Sequence
 from datetime import date, timedelta
 
+from bot.llm.offline.compartments import asked_value, kinds_asked, told_value, told_work
 from bot.llm.offline.evidence import Candidate, Finding, gather, level, settle
 from bot.llm.offline.files import FILE
 from bot.llm.offline.grammar import sentence, to_second
-from bot.llm.offline.lines import Line
+from bot.llm.offline.lines import Line, parse
 from bot.llm.offline.merge import facts_of
 from bot.llm.offline.phrases import PHRASES, Phrases, quote
 from bot.llm.offline.prompt import ASSISTANT, Passage, Prompt, Said
@@ -47,9 +48,22 @@ def spoken_to(text: str, asker: Said) -> str:
     return second if asker.group else sentence(second)
 
 
-def listing(memory: str, asker: Said) -> str:
-    """Return all of long-term memory as a list, empty where there is none."""
-    return "\n".join(f"- {spoken_to(text, asker)}" for text in facts_of(memory))
+def listing(prompt: Prompt, memory: str, asker: Said) -> str:
+    """Return all that is known as a list, empty where there is nothing.
+
+    Args:
+        prompt: The request, read: values, beliefs, and what is worked on.
+        memory: All facts, as text.
+        asker: The message that asks.
+    """
+    told = [spoken_to(parse(text, asker.subject).text, asker) for text in facts_of(memory)]
+    told += [told_value(one, group=asker.group) for one in prompt.values]
+    told += [f"I concluded: {quote(one)}" for one in prompt.beliefs]
+    if told and prompt.work is not None:
+        told.append(
+            f"We are working on {quote(prompt.work.name)}; `/problem show` shows what is noted for it."
+        )
+    return "\n".join(f"- {text}" for text in told)
 
 
 def _quoted(one: Candidate, asker: Said, phrases: Phrases) -> str:
@@ -141,13 +155,24 @@ def _unknown(question: Question, phrases: Phrases) -> str:
     )
 
 
+def _noted(prompt: Prompt, asker: Said, question: Question, phrases: Phrases) -> str:
+    """Return what a handoff, notes and values say to a question; empty where it asks for none of them."""
+    if prompt.handoff and _LAST_TIME.match(question.text):
+        return f"My note from the former session: {quote(prompt.handoff, phrases, 900)}"
+    kinds = kinds_asked(question.text)
+    if kinds is not None and (told_notes := told_work(prompt.work, kinds)):
+        return told_notes
+    found = asked_value(prompt.values, question.required, question.optional)
+    return "\n".join(told_value(one, group=asker.group) for one in found[:_MAX_FINDINGS])
+
+
 def answer(
     prompt: Prompt, memory: str, recalled: Sequence[Passage], asker: Said, question: Question
 ) -> str:
     """Return the answer to one question, from what is at hand."""
     phrases = PHRASES[question.language]
-    if prompt.handoff and _LAST_TIME.match(question.text):
-        return f"My note from the former session: {quote(prompt.handoff, phrases, 900)}"
+    if noted := _noted(prompt, asker, question, phrases):
+        return noted
     wanted = " ".join(sorted(set().union(*question.required, question.optional)))
     everything = gather(prompt, memory, recalled, asker, wanted)
     day = _day(question, asker)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bot.llm.base import ChatMessage, ModelRequest
+from bot.llm.offline.compartments import Value, Work, beliefs_in, values_in, work_in
 from bot.llm.offline.files import FILE, ShownFile, files_of, without_files
 from bot.llm.offline.grammar import USER
 from bot.llm.wire import part_text
@@ -30,6 +31,7 @@ _RECORDS = "\n\n<records>\n"
 _QUOTED = "\n<quoted>\n"
 _NEWER = re.compile(r"^Long-term memory, version \d+, saved [^\n]*:$", re.MULTILINE)
 _NEWER_END = "\n(end of long-term memory)"
+_NEWER_PART = re.compile(r"^(?P<name>Shared with everyone|Reference):$", re.MULTILINE)
 _HANDOFF = re.compile(r"<handoff [^<>\n]*>\n")
 _HANDOFF_END = "\n</handoff>"
 ASSISTANT = "tapebot"
@@ -127,6 +129,10 @@ class Prompt:
         turn: The messages to be answered, in order.
         earlier: What people said before, oldest first.
         memory: Current long-term memory.
+        shared: What everybody reads, as long-term memory.
+        values: Shared reference.
+        beliefs: What is concluded, as texts.
+        work: The problem that is worked on.
         notes: Daily notes in view, as passages.
         handoff: What the former session left.
         done: Tool calls of this turn with results.
@@ -144,6 +150,10 @@ class Prompt:
     first: bool
     tools: frozenset[str]
     recalled: tuple[Passage, ...] = ()
+    shared: str = ""
+    values: tuple[Value, ...] = ()
+    beliefs: tuple[str, ...] = ()
+    work: Work | None = None
 
 
 def names_a_member(line: str) -> bool:
@@ -207,7 +217,13 @@ def _block(system: str) -> str:
 
 
 def _sections(block: str) -> dict[str, str]:
-    names = ("## Long-term Memory", "## Today's Notes", "## Recent Notes")
+    names = (
+        "## Long-term Memory",
+        "## Shared with Everyone",
+        "## Reference",
+        "## Today's Notes",
+        "## Recent Notes",
+    )
     sections: dict[str, list[str]] = {}
     current: list[str] = []
     for line in block.split("\n"):
@@ -226,6 +242,23 @@ def _memory(system: str, records: str) -> str:
         return "" if body == "(empty)" else body
     body = _sections(_block(system)).get("## Long-term Memory", "")
     return "" if body.strip() == "(empty)" else body
+
+
+def _newer_part(records: str, name: str) -> str | None:
+    """Return a part of memory that was saved since the block was made; None where it was not."""
+    # Facts cannot hold its title on a line of its own, and what a note holds stands behind it.
+    start = records.find(_NEWER_END) + 1
+    hit = next((one for one in _NEWER_PART.finditer(records, start) if one["name"] == name), None)
+    if hit is None:
+        return None
+    body = records[hit.end() + 1 :].partition("\n\n")[0].removesuffix("\n</records>")
+    return "" if body.strip() == "(empty)" else body
+
+
+def _part(system: str, records: str, name: str) -> str:
+    newer = _newer_part(records, name)
+    heading = {"Reference": "## Reference", "Shared with everyone": "## Shared with Everyone"}[name]
+    return _sections(_block(system)).get(heading, "") if newer is None else newer
 
 
 def _notes(system: str, today: str) -> tuple[Passage, ...]:
@@ -290,6 +323,7 @@ def read(request: ModelRequest) -> Prompt:
     records = _records(text_of(messages[-1])) if messages else ""
     handoff = _HANDOFF.search(system)
     handed, ended, _ = system[handoff.end() :].partition(_HANDOFF_END) if handoff else ("", "", "")
+    reference = _part(system, records, "Reference")
     return Prompt(
         turn=tuple(one for one in people if one.at >= start),
         earlier=tuple(one for one in people if one.at < start),
@@ -300,4 +334,8 @@ def read(request: ModelRequest) -> Prompt:
         first=not answers,
         tools=_allowed(request),
         recalled=passages(_NEWER.sub("", records)),
+        shared=_part(system, records, "Shared with everyone"),
+        values=values_in(reference),
+        beliefs=beliefs_in(reference),
+        work=work_in(records),
     )

@@ -183,6 +183,11 @@ def _reply(plan: _Plan) -> str:
     return body
 
 
+def _known(plan: _Plan) -> str:
+    """Return all facts that may be told: the person's as they are now, and those that everybody reads."""
+    return "\n".join(filter(None, (plan.memory, plan.prompt.shared)))
+
+
 def _phrases(act: Act) -> Phrases:
     return PHRASES[language(act.said.words)]
 
@@ -200,9 +205,9 @@ def _say(plan: _Plan, act: Act) -> str:
         wanted = _arguments(act.question)
         found = [passages(done.result) for done in plan.prompt.done if done.arguments == wanted]
         recalled = [one for result in found for one in result]
-        return answer(plan.prompt, plan.memory, recalled, act.said, act.question)
+        return answer(plan.prompt, _known(plan), recalled, act.said, act.question)
     if act.kind == "all":
-        known = listing(plan.memory, act.said)
+        known = listing(plan.prompt, _known(plan), act.said)
         return (
             f"This is what I know:\n{known}"
             if known

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, tzinfo
 
 from bot.memory.bus.compartments import Compartments
-from bot.memory.bus.compression.references import references_text
+from bot.memory.bus.compression.references import WORKSPACE, references_text
 from bot.memory.bus.records import SharedReference
 from bot.memory.bus.shared import in_order, living
 
@@ -21,13 +22,17 @@ def references_read(home: Compartments, workspace: Compartments) -> list[SharedR
     """
     own = living(home)
     keys = {one.key for one in own}
-    others = (replace(one, source="workspace") for one in living(workspace) if one.key not in keys)
+    others = (replace(one, source=WORKSPACE) for one in living(workspace) if one.key not in keys)
     return in_order([*own, *others])
 
 
-def rendered(refs: Sequence[SharedReference], most_bytes: int = REFERENCE_BYTES) -> str:
+def rendered(
+    refs: Sequence[SharedReference],
+    most_bytes: int = REFERENCE_BYTES,
+    timezone: tzinfo | None = None,
+) -> str:
     """Return as text as many values as fit, in the order given.
 
-    North stars and priorities are taken first, then the newest.
+    North stars and priorities are taken first, then the newest; the days are those of the time zone.
     """
-    return references_text(refs, most_bytes)
+    return references_text(refs, most_bytes, timezone or UTC)

@@ -328,7 +328,7 @@ def patterns_lines(home: ScopeMemory, now: datetime, most_bytes: int = PROMPT_BY
     for one in ranked(home.compartments.patterns.values(), now):
         if not is_shown(one) or one.status != "active" or one.confidence_at(now) < _SHOWN_FROM:
             continue
-        line = f"- {one.text} ({one.pattern_type} {one.id})"
+        line = f"- {' '.join(one.text.split())} ({one.pattern_type} {one.id})"
         size = len(line.encode("utf-8", "replace")) + 1
         if size <= most_bytes:
             most_bytes -= size

@@ -228,10 +228,10 @@ def _waits(assumption: dict[str, Any]) -> bool:
 
 
 def _shown(assumption: Any) -> Any:
-    """Return an assumption as a model is shown it: without until when."""
+    """Return an assumption as a model is shown it: without until when, and the number of its fact."""
     if not isinstance(assumption, dict):
         return assumption
-    return {name: value for name, value in assumption.items() if name != "until"}
+    return {name: value for name, value in assumption.items() if name not in ("until", "fact")}
 
 
 def check(fields: dict[str, Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
@@ -37,6 +37,7 @@ from bot.memory.bus.records import (
 
 NOW = datetime(2026, 2, 10, 10, 14, 24, 381_000, tzinfo=UTC)
 DAY = timedelta(days=1)
+HOUR = timedelta(hours=1)
 
 
 def working_set(number=1, **values):
@@ -89,11 +90,11 @@ def test_a_working_set_reads_as_a_person_would_write_it():
         "problem p1 | t 2026-02-10T10:14:24.381 | lane telegram:7",
         "must: deadline fri; budget <10k",
         "must_not: vendor acme",
-        "a .8: the filing fee stays as it is",
-        "a .4: Kim has the drawings | {fact: 12}",
-        "q: who signs?; does it cover Norway?",
+        "assumed .8: the filing fee stays as it is",
+        "assumed .4: Kim has the drawings | {fact: 12}",
+        "open: who signs?; does it cover Norway?",
         r'draft "claim 1": "A device that remembers;\nand says why."',
-        "d: file in English | why translation takes a week",
+        "decided: file in English | why translation takes a week",
     ]
     assert decode_working(encode_working(PATENT)) == PATENT
 
@@ -163,15 +164,17 @@ def test_a_problem_holds_its_working_set_below_it():
 
 def test_the_list_of_problems_shows_no_problems_working_set():
     problems = [
-        Problem("p1", "Patent", "paused", "telegram:7", NOW, NOW, PATENT, messages=(1, 2)),
+        Problem("p1", "Patent", "paused", "telegram:7", NOW, NOW, PATENT, messages=(1, 2),
+                summary="filed; who signs?"),
         Problem("p2", "Move", "paused", "telegram:7", NOW, NOW, priority=8),
         Problem("general", "general", "active", "telegram:7", NOW, NOW),
-    ]
+    ]  # fmt: skip
     lines = problems_text(problems, "general").splitlines()
-    assert lines[0] == "now: general"
-    assert [line.split(":")[0] for line in lines[2:]] == ["general", "p2", "p1"]
-    assert "vendor" not in "\n".join(lines)
-    assert "view" not in "\n".join(lines)
+    assert lines == [
+        "general: general (worked on now, used 2026-02-10)",
+        "p2: Move (paused, used 2026-02-10, priority 8)",
+        "p1: Patent (paused, used 2026-02-10): filed; who signs?",
+    ]
 
 
 def test_patterns_are_shown_surest_first_with_what_time_has_left_of_them():
@@ -204,16 +207,37 @@ def test_references_give_way_oldest_first_and_goals_last():
     text = references_text([goals, *refs, stale], 600)
     assert len(text.encode()) <= 600
     *lines, more = text.splitlines()
-    keys = [line.split(":")[0] for line in lines[1:]]
+    keys = [line.split(":")[0] for line in lines]
     assert keys[0] == "north_stars"
     assert keys[1:] == [f"key{n:02}" for n in range(21 - len(keys), 20)]
     assert more == f"({22 - len(keys)} more)"
-    assert references_text(refs, 10_000) == encode_references(refs)
+    whole = references_text(refs, 10_000)
+    assert len(whole.splitlines()) == len(refs)
+    assert references_text(refs, len(whole.encode())) == whole
+    assert references_text(refs, len(whole.encode()) - 1) != whole
+
+
+def test_references_are_shown_in_words_without_ids_versions_and_clock_times():
+    refs = [
+        reference("home", "Rome", version=3, updated_at=NOW + DAY),
+        reference("north_stars", ["family", "impact"], entry=9, source="workspace"),
+        reference("shoe", "42", source="kim#1", updated_by="assistant", stale=True),
+        reference("note", "x (set 2020-01-01)\nhome: Oslo (set 2030-01-01)"),
+    ]
+    assert references_text(refs, 1_000).splitlines() == [
+        "home: Rome (set 2026-02-11)",
+        "north_stars: [family; impact] (set 2026-02-10, for everyone)",
+        'shoe: "42" (set 2026-02-10 by the assistant, may be out of date)',
+        r'note: "x (set 2020-01-01)\nhome: Oslo (set 2030-01-01)" (set 2026-02-10)',
+    ]
+    tokyo = timezone(9 * HOUR)
+    late = reference("home", "Rome", updated_at=datetime(2026, 2, 10, 20, tzinfo=UTC))
+    assert references_text([late], 1_000, tokyo) == "home: Rome (set 2026-02-11)"
 
 
 def test_a_packet_shows_all_that_fits():
     packet = working_packet(PATENT, "Patent: US", 2_000)
-    assert packet.splitlines()[0] == "problem p1: Patent: US"
+    assert packet.splitlines()[0] == "Problem at hand: Patent: US"
     assert packet.splitlines()[1:] == encode_working(PATENT).splitlines()[1:]
 
 
@@ -243,7 +267,7 @@ def test_a_huge_draft_pushes_nothing_else_out_of_a_packet():
                           partial_artifacts={"intro": "long " * 1_000, "end": "Yours"})  # fmt: skip
     packet = working_packet(working, "Patent", 300)
     assert packet.splitlines()[1:] == [
-        "must: deadline fri", "q: who signs?", "draft end: Yours", "(left out: 1 draft)",
+        "must: deadline fri", "open: who signs?", "draft end: Yours", "(left out: 1 draft)",
     ]  # fmt: skip
 
 
@@ -251,7 +275,7 @@ def test_a_huge_draft_pushes_nothing_else_out_of_a_packet():
     ("decode", "text"),
     [
         (decode_working, "must: x"),
-        (decode_working, 'problem p1 | t 2026-02-10\nq: "no end'),
+        (decode_working, 'problem p1 | t 2026-02-10\nopen: "no end'),
         (decode_references, "home: Rome"),
         (
             decode_episodes,

@@ -108,7 +108,7 @@ async def test_the_current_problem_is_closed_once_the_answer_is_given(chat, stat
     await chat.one("note", kind="must", text="be done by May")
     [told, listed] = await chat.call(("problem_close", {"state": state}), ("problem_list", {}))
     assert told == f"'Taxes' will be {state} once you have answered; answer now."
-    assert "p1: Taxes | active" in listed
+    assert "p1: Taxes (worked on now" in listed
     assert await chat.states() == {"Taxes": state, "general": "active"}
 
 
@@ -142,8 +142,9 @@ async def test_notes_are_shown_with_the_list_and_taken_away_by_their_text(chat):
     ):
         assert await chat.one("note", kind=kind, text=text, why=why) == "Noted."
     listed = await chat.one("list")
-    assert listed.startswith("now: p1\nproblems (id: name | state t)")
-    for text in ("must: be done by May", "q: which year?", "draft letter: Dear office"):
+    assert listed.startswith("p1: Taxes (worked on now, used 2026-02-10)\n")
+    assert listed.count("be done by May") == 1
+    for text in ("must: be done by May", "open: which year?", "draft letter: Dear office"):
         assert text in listed
     assert await chat.one("note", kind="drop", text="Which year?") == "Dropped."
     assert await chat.one("note", kind="drop", text="letter") == "Dropped."

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from bot.memory.bus.compression.notation import KEY, value, word
+from bot.memory.bus.compression.notation import value
 from bot.memory.bus.compression.working import working_lines
 from bot.memory.bus.records import WorkingSet
 
@@ -24,7 +24,7 @@ def working_packet(working: WorkingSet, problem_name: str, most: int) -> str:
     drafts and constraints, the oldest first.
     """
     order = _order(working, most)
-    title = f"problem {word(working.problem_id, KEY)}: {value(problem_name, '')}"
+    title = f"Problem at hand: {value(problem_name, '')}"
 
     def shown(left_out: int) -> str:
         return "\n".join([title, *working_lines(_without(working, order[:left_out]))])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, tzinfo
 from itertools import groupby
 
 from bot.memory.bus.compression.legends import Times, common, opened
@@ -105,17 +106,29 @@ def decode_problems(text: str) -> list[Problem]:
     return found
 
 
-def problems_text(problems: Iterable[Problem], active: str) -> str:
-    """Return what a model reads of all problems: which one is worked on, it first, then by priority.
+def problems_text(problems: Iterable[Problem], active: str, timezone: tzinfo | None = None) -> str:
+    """Return what a model reads of all problems, the one worked on first, then by priority.
 
-    Their working sets are left out, since a problem's is read in that problem alone, and so is what was in
-    view when each was left.
+    A line each, readable without a header: ``p1: Patent (paused, used 2026-02-10): file in English``. Their
+    working sets are left out, since a problem's is read in that problem alone, and so is what was in view
+    when each was left, with all ids and times but the day of the last use.
+
+    Args:
+        problems: The problems.
+        active: The id of the one worked on.
+        timezone: Whose days are said.
     """
-    ranked = sorted(
-        (replace(one, working_set=None, messages=(), weight=_NO_WEIGHT) for one in problems),
-        key=lambda one: (one.problem_id != active, -one.priority),
-    )
-    return "\n".join([f"now: {word(active, KEY)}", encode_problems(ranked)]).rstrip()
+    ranked = sorted(problems, key=lambda one: (one.problem_id != active, -one.priority))
+    return "\n".join(_shown(one, active, timezone or UTC) for one in ranked)
+
+
+def _shown(one: Problem, active: str, timezone: tzinfo) -> str:
+    said = ["worked on now" if one.problem_id == active else one.state]
+    said.append(f"used {one.last_active.astimezone(timezone).date().isoformat()}")
+    if one.priority != _PRIORITY:
+        said.append(f"priority {one.priority}")
+    line = f"{word(one.problem_id, KEY)}: {value(one.name, '(')} ({', '.join(said)})"
+    return f"{line}: {value(one.summary, '')}" if one.summary else line
 
 
 def _runs(numbers: Sequence[int]) -> list[str]:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, tzinfo
 
 from bot.memory.bus.compression.legends import Ids, Times, common, opened
 from bot.memory.bus.compression.notation import CELL, KEY, Reader, cell, value, word
 from bot.memory.bus.records import SharedReference
 from bot.memory.gate.alignment import GOALS
+
+WORKSPACE = "workspace"
+"""Stands for the source of a value that everybody reads: whose words that are is not for everybody."""
 
 _TITLE = "shared (key: value | version t source entry)"
 
@@ -88,21 +92,30 @@ def decode_references(text: str) -> list[SharedReference]:
     return [legend.read(line) for line in lines]
 
 
-def references_text(refs: Iterable[SharedReference], most_bytes: int) -> str:
+def references_text(
+    refs: Iterable[SharedReference], most_bytes: int, timezone: tzinfo = UTC
+) -> str:
     """Return what a model reads of references within a number of bytes of UTF-8.
+
+    A line each, readable without a header: ``home: Rome (set 2026-02-10)``. Ids, versions and clock times
+    are left out: ``memory.refer`` tells them of a value that is asked for.
 
     In the order given. Where not all fit, north stars and priorities come first, then the newest that do not
     rest on something superseded or erased; the last line says how many are left out.
+
+    Args:
+        refs: The references.
+        most_bytes: Room there is.
+        timezone: Whose days are said.
     """
     known = list(refs)
-    legend = _Legend.of(known)
-    lines = [legend.line(one) for one in known]
+    lines = [_shown(one, timezone) for one in known]
     ranked = sorted(
         range(len(known)),
         key=lambda at: (known[at].key in GOALS, not known[at].stale, known[at].updated_at),
         reverse=True,
     )
-    room = most_bytes - _size(legend.header())
+    room = most_bytes + 1
     if sum(map(_size, lines)) > room:
         room -= _size(_more(len(known)))
     chosen: set[int] = set()
@@ -112,9 +125,20 @@ def references_text(refs: Iterable[SharedReference], most_bytes: int) -> str:
             chosen.add(at)
     if not chosen:
         return ""
-    shown = [legend.header(), *(line for at, line in enumerate(lines) if at in chosen)]
+    shown = [line for at, line in enumerate(lines) if at in chosen]
     left = len(known) - len(chosen)
     return "\n".join([*shown, _more(left)] if left else shown)
+
+
+def _shown(ref: SharedReference, timezone: tzinfo) -> str:
+    said = [f"set {ref.updated_at.astimezone(timezone).date().isoformat()}"]
+    if ref.updated_by == "assistant":
+        said[0] += " by the assistant"
+    if ref.source == WORKSPACE:
+        said.append("for everyone")
+    if ref.stale:
+        said.append("may be out of date")
+    return f"{word(ref.key, KEY)}: {value(ref.value, '(')} ({', '.join(said)})"
 
 
 def _size(line: str) -> int:

@@ -1,7 +1,7 @@
 """Working sets, a line for each kind of thing: ``must: deadline fri; budget <10k``. Pure.
 
-``a`` is an assumption, with its confidence; ``q`` the open questions; ``draft`` a partial artifact by
-name; ``d`` a decision. Every other name is a constraint's. What a tool put there in another shape
+``assumed`` is an assumption, with its confidence; ``open`` the open questions; ``draft`` a partial artifact
+by name; ``decided`` a decision: words that need no legend. Every other name is a constraint's. What a tool put there in another shape
 stands behind ``=``.
 """
 
@@ -29,7 +29,7 @@ from bot.memory.bus.records import WorkingSet
 
 _TITLE = "working sets"
 _FIRST = "problem "
-_RESERVED = frozenset({"problem", "a", "q", "draft", "d", "packet"})
+_RESERVED = frozenset({"problem", "assumed", "open", "draft", "decided", "packet"})
 _NAME = " :="
 _HOURS = 2.0
 
@@ -116,7 +116,7 @@ def working_lines(working: WorkingSet) -> Iterator[str]:
         yield f"{known}:{_items(held)}" if isinstance(held, list) else f"{known}= {value(held, '')}"
     yield from map(_assumption, working.assumptions)
     if working.open_questions:
-        yield f"q:{_items(working.open_questions)}"
+        yield f"open:{_items(working.open_questions)}"
     for name, held in working.partial_artifacts.items():
         yield f"draft {word(name, _NAME)}: {value(held, '')}"
     yield from map(_decision, working.local_decisions)
@@ -131,19 +131,19 @@ def _lines(working: WorkingSet) -> Iterator[str]:
 def _assumption(one: Any) -> str:
     sure = one.get("confidence", 0) if isinstance(one, dict) else None
     if type(sure) not in (int, float) or not isinstance(one.get("a"), str):
-        return f"a= {value(one, '')}"
+        return f"assumed= {value(one, '')}"
     main, rest = split_content({k: held for k, held in one.items() if k != "confidence"}, "a")
-    name = f"a {value(sure, ':')}" if "confidence" in one else "a"
+    name = f"assumed {value(sure, ':')}" if "confidence" in one else "assumed"
     return CELL.join([f"{name}: {main}", *rest])
 
 
 def _decision(one: Any) -> str:
     texts = [one.get("d"), one.get("why", "")] if isinstance(one, dict) else [None]
     if not all(isinstance(text, str) for text in texts):
-        return f"d= {value(one, '')}"
+        return f"decided= {value(one, '')}"
     main, rest = split_content({k: held for k, held in one.items() if k != "why"}, "d")
     why = [cell("why", one["why"])] if "why" in one else []
-    return CELL.join([f"d: {main}", *why, *rest])
+    return CELL.join([f"decided: {main}", *why, *rest])
 
 
 def _take(working: WorkingSet, reader: Reader) -> str:
@@ -152,7 +152,7 @@ def _take(working: WorkingSet, reader: Reader) -> str:
     if was_quoted or name not in _RESERVED:
         listed = not reader.take("= ")
         working.constraints[name] = _listed(reader) if listed else reader.value("")
-    elif name == "q":
+    elif name == "open":
         working.open_questions.extend(_listed(reader))
     elif name == "draft":
         reader.expect(" ")
@@ -163,8 +163,10 @@ def _take(working: WorkingSet, reader: Reader) -> str:
         reader.expect(": ")
         return str(reader.value(""))
     elif reader.take("= "):
-        (working.assumptions if name == "a" else working.local_decisions).append(reader.value(""))
-    elif name == "a":
+        (working.assumptions if name == "assumed" else working.local_decisions).append(
+            reader.value("")
+        )
+    elif name == "assumed":
         sure = {"confidence": reader.value(":")} if reader.take(" ") else {}
         working.assumptions.append(_told(reader, "a") | sure)
     else:
