@@ -7,7 +7,7 @@ import os
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
 from itertools import accumulate
 from pathlib import Path
@@ -23,16 +23,27 @@ from bot.memory.bus.compression import (
     encode_problems,
     encode_references,
     encode_working_sets,
+    problems_text,
+    references_text,
+    working_packet,
 )
 from bot.memory.bus.episodes import episode_of
 from bot.memory.bus.patterns import pattern_of
-from bot.memory.bus.records import EpisodeEntry, Problem, SharedReference, WorkingSet
+from bot.memory.bus.records import (
+    WORKING_FIELDS,
+    EpisodeEntry,
+    Problem,
+    SharedReference,
+    WorkingSet,
+)
 from bot.tape.entries import TapeEntry
 from bot.tape.stores.file import FileTapeStore
 
 WANTED = 65
 """Per cent that the compartments' notation is to save of plain JSON."""
 
+_PLENTY = 10_000_000
+_KEPT_WHOLE = "Words of people are kept whole; the most that could be saved is all the rest."
 _LANE = "fake:1"
 _WEEKS = 4
 _MOST = 8
@@ -53,12 +64,15 @@ class Compartment:
         records: That it holds.
         encode: Writes them for the model.
         free: Which fields hold text of people and models.
+        shown: Writes what the program gives a model of them, which leaves out what a model has no use
+            for; None where it gives only what is found.
     """
 
     name: str
     records: Sequence[Any]
     encode: Callable[[Any], str]
     free: tuple[str, ...]
+    shown: Callable[[Any], str] | None = None
 
     def plain(self) -> str:
         """Return the records as compact JSON, all fields named, times in ISO 8601."""
@@ -83,11 +97,14 @@ def lived(month: Month, entries: Sequence[TapeEntry], turns: int) -> list[Compar
     sets = _working_sets(said)
     kept = [
         Compartment("working sets", sets, encode_working_sets, (
-            "constraints", "assumptions", "open_questions", "partial_artifacts", "local_decisions")),
-        Compartment("shared reference", _references(said, turns), encode_references, ("value",)),
+            "constraints", "assumptions", "open_questions", "partial_artifacts", "local_decisions"),
+            _packets),
+        Compartment("shared reference", _references(said, turns), encode_references, ("value",),
+                    lambda refs: references_text(refs, _PLENTY)),
         Compartment("episodes", told, encode_episodes, ("content",)),
         Compartment("patterns", patterns, encode_patterns, ("content",)),
-        Compartment("problems", _problems(sets, told), encode_problems, ("name", "summary")),
+        Compartment("problems", _problems(sets, told), encode_problems, ("name", "summary"),
+                    lambda found: problems_text(found, found[-1].problem_id)),
     ]  # fmt: skip
     return [replace(one, records=[_dated(record) for record in one.records]) for one in kept]
 
@@ -125,31 +142,54 @@ async def measure(scale: Scale) -> list[Table]:
     entries = await store.read(_LANE)
     await store.close()
     kept = lived(month, entries, turns)
-    return [*_tables(kept), _by_length(kept)]
+    return [*_tables(kept), _by_length(kept), _of_real_length()]
 
 
 def _tables(kept: Sequence[Compartment]) -> Iterator[Table]:
     head = ["compartment", "records", "as JSON", "encoded", "saved, %", "free text in both",
-            "saved of the rest, %"]  # fmt: skip
+            "saved of the rest, %", "most that could be saved, %", "as a model is shown it",
+            "saved so, %"]  # fmt: skip
     for name, count in counters().items():
         rows: list[list[Cell]] = []
         if count is not None:
             rows = [_row(one, count) for one in kept]
             sums = [sum(int(row[at] or 0) for row in rows) for at in (1, 2, 3, 5)]
             rows.append(_figures("all", *sums))
-        notes = [] if rows else ["The package is not installed."]
+        notes = [*_why_not(rows), _KEPT_WHOLE] if rows else ["The package is not installed."]
         yield Table(f"What a month's memory costs a model, in tokens by {name}", head, rows, notes)
+
+
+def _why_not(rows: Sequence[Sequence[Cell]]) -> Iterator[str]:
+    """Say of each row below the goal why it is."""
+    for row in rows:
+        saved, most = float(row[4] or 0), float(row[7] or 0)
+        if saved >= WANTED:
+            continue
+        if most < WANTED:
+            yield (
+                f"{row[0]}: {WANTED} % cannot be reached by any notation: {100 - most:.0f} % of the JSON is "
+                f"words of people, which are kept; {saved:.0f} % of at most {most:.0f} % is saved."
+            )
+        else:
+            yield (
+                f"{row[0]}: {WANTED} % is not reached without loss: beside the words, ids and times to the "
+                "millisecond are kept, so that each record is read back as it was."
+            )
 
 
 def _row(kept: Compartment, count: Counter) -> list[Cell]:
     free = sum(map(count, kept.texts()))
     plain, short = count(kept.plain()), count(kept.encode(kept.records))
-    return _figures(kept.name, len(kept.records), plain, short, free)
+    row = _figures(kept.name, len(kept.records), plain, short, free)
+    if kept.shown is None:
+        return row
+    shown = count(kept.shown(kept.records))
+    return [*row, shown, _saved(plain, shown)]
 
 
 def _figures(name: str, records: int, plain: int, short: int, free: int) -> list[Cell]:
     rest = _saved(plain - free, short - free)
-    return [name, records, plain, short, _saved(plain, short), free, rest]
+    return [name, records, plain, short, _saved(plain, short), free, rest, _saved(plain, free)]
 
 
 def _saved(before: int, after: int) -> float:
@@ -175,6 +215,61 @@ def _by_length(kept: Sequence[Compartment]) -> Table:
     head = ["text of each turn", *(f"saved, % by {name}" for name in counters())]
     note = f"No notation saves {WANTED} % where the texts are most of what is read."
     return Table("Turns by how long their texts are", head, rows, [note])
+
+
+def _of_real_length() -> Table:
+    """Compare working sets as people have them: 3 to 12 items of 40 to 200 characters."""
+    rows: list[list[Cell]] = []
+    count = counters()["characters / 4"]
+    assert count is not None
+    for number in (3, 6, 12):
+        for length in (40, 100, 200):
+            dice = random.Random(1_000 * number + length)
+            sets = [_full(f"p{at}", number, length, dice) for at in range(1, 51)]
+            plain = sum(count(json.dumps(asdict(one), separators=(",", ":"), ensure_ascii=False,
+                                         default=iso)) for one in sets)  # fmt: skip
+            short = sum(count(encode_working_sets([one])) for one in sets)
+            shown = sum(count(_packets([one])) for one in sets)
+            free = sum(count("".join(_words_of(one))) for one in sets)
+            rows.append([f"{number} items of {length} characters", plain, short,
+                         _saved(plain, short), shown, _saved(plain, shown), _saved(plain, free)])  # fmt: skip
+    head = ["working set", "as JSON", "encoded", "saved, %", "as a model is shown it",
+            "saved so, %", "most that could be saved, %"]  # fmt: skip
+    note = (
+        f"{WANTED} % is out of reach wherever the words are more than {100 - WANTED} % of the JSON; to save "
+        "more than the last column is to leave out words of people, which are kept whole."
+    )
+    return Table(
+        "Fifty working sets of real length each, in tokens by characters / 4", head, rows, [note]
+    )
+
+
+def _full(problem: str, number: int, length: int, dice: random.Random) -> WorkingSet:
+    """Return a working set with so many items of such a length, of all kinds in turn."""
+    texts = [_of_length(length, dice) for _ in range(number)]
+    made = datetime(2026, 2, 10, 9, dice.randrange(60), dice.randrange(60),
+                    dice.randrange(1_000) * 1_000, UTC)  # fmt: skip
+    return WorkingSet(
+        problem,
+        _LANE,
+        made,
+        made + timedelta(hours=2),
+        {"must": texts[0::6], "must_not": texts[1::6]},
+        [{"a": text, "confidence": 0.8} for text in texts[2::6]],
+        texts[3::6],
+        {f"draft {at}": text for at, text in enumerate(texts[5::6])},
+        [{"d": text[: length // 2], "why": text[length // 2 :]} for text in texts[4::6]],
+    )
+
+
+def _words_of(working: WorkingSet) -> Iterator[str]:
+    for name in WORKING_FIELDS:
+        yield from _texts(getattr(working, name))
+
+
+def _packets(sets: Sequence[WorkingSet]) -> str:
+    """Return what a model is shown while it works on each: its packet, whole."""
+    return "\n".join(working_packet(one, one.problem_id, _PLENTY) for one in sets)
 
 
 def _of_length(length: int, dice: random.Random) -> str:

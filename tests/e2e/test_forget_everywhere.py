@@ -107,7 +107,7 @@ async def test_what_the_memory_bus_holds_of_it_is_in_no_file_and_the_rest_is_as_
             return await host.channel.answer_to(sent, within=20)
 
         question = await say(f"/memory forget {SHIP}", 1)
-        assert "- 4 shared values\n- 2 beliefs\n- a problem's notes" in question
+        assert ". 4 shared values, 2 beliefs, a problem's notes\n" in question
         told = await say(host.channel.answers[-1].buttons[0].command, 2)
         assert ", 4 shared values, 2 beliefs, a problem's notes and" in told
         await until_clean(host, tmp_path, [SHIP])

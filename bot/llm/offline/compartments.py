@@ -268,9 +268,9 @@ def _note(kind: str, said: str, line: str) -> tuple[str, list[str]]:
                 f"{_noted(str(text))}{f', because {_noted(str(_whole(why)))}' * bool(why)}"
             ]
         if head == "assumed":
-            text, _ = _read(said, 0, "|")
+            texts = _items(said.partition(" | {")[0], 0, "|;", "")[0]
             sure = f" ({float(more):.0%} sure)" if re.fullmatch(r"\d?\.?\d+", more) else ""
-            return "Assumed", [f"{_noted(str(text))}{sure}"]
+            return "Assumed", [f"{_noted(str(text))}{sure}" for text in texts]
         label = {"must": "Must", "must_not": "Must not", "open": "Open question"}.get(kind, "Noted")
         return label, [_spoken(one) for one in _items(said, 0, ";", "")[0]]
     except _NotInThisForm:

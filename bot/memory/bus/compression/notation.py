@@ -81,15 +81,15 @@ def words(name: str, texts: Iterable[str], write: Callable[[str], str] | None = 
     return [f"{name} {' '.join(written)}"] if written else []
 
 
-def split_content(content: dict[str, Any], key: str) -> tuple[str, list[str]]:
+def split_content(content: dict[str, Any], key: str, stops: str = "|") -> tuple[str, list[str]]:
     """Return content's text as a line's first cell, and the cells of what else it holds.
 
     Content without such a text is the first cell as a whole.
     """
     if not isinstance(content.get(key), str):
-        return value(content, "|"), []
+        return value(content, stops), []
     rest = {name: held for name, held in content.items() if name != key}
-    return value(content[key], "|"), [value(rest, "|")] if rest else []
+    return value(content[key], stops), [value(rest, "|")] if rest else []
 
 
 def join_content(main: Any, key: str, rest: dict[str, Any] | None) -> dict[str, Any]:

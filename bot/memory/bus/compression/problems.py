@@ -123,7 +123,7 @@ def problems_text(problems: Iterable[Problem], active: str, timezone: tzinfo | N
 
 
 def _shown(one: Problem, active: str, timezone: tzinfo) -> str:
-    said = ["worked on now" if one.problem_id == active else one.state]
+    said: list[str] = ["worked on now" if one.problem_id == active else one.state]
     said.append(f"used {one.last_active.astimezone(timezone).date().isoformat()}")
     if one.priority != _PRIORITY:
         said.append(f"priority {one.priority}")

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from itertools import pairwise
+from itertools import groupby, pairwise
+from math import inf
 from typing import Any
 
 from bot.memory.bus.compression.legends import Times, common, opened
@@ -31,6 +32,7 @@ _TITLE = "working sets"
 _FIRST = "problem "
 _RESERVED = frozenset({"problem", "assumed", "open", "draft", "decided", "packet"})
 _NAME = " :="
+_ITEM = "|;"
 _HOURS = 2.0
 
 
@@ -114,7 +116,11 @@ def working_lines(working: WorkingSet) -> Iterator[str]:
     for name, held in constraints.items():
         known = quoted(name) if name in _RESERVED else word(name, _NAME)
         yield f"{known}:{_items(held)}" if isinstance(held, list) else f"{known}= {value(held, '')}"
-    yield from map(_assumption, working.assumptions)
+    for sure, alike in groupby(working.assumptions, _sure_alone):
+        if sure is None:
+            yield from map(_assumption, alike)
+        else:
+            yield f"assumed {value(sure, ':')}: {items([one['a'] for one in alike], _ITEM)}"
     if working.open_questions:
         yield f"open:{_items(working.open_questions)}"
     for name, held in working.partial_artifacts.items():
@@ -128,11 +134,23 @@ def _lines(working: WorkingSet) -> Iterator[str]:
         yield f"packet: {value(working.context_packet, '')}"
 
 
+def _sure_alone(one: Any) -> float | None:
+    """Return the confidence of an assumption that is a text and nothing else; None of any other."""
+    if not isinstance(one, dict) or one.keys() != {"a", "confidence"}:
+        return None
+    sure = one["confidence"]
+    # Zeros of either sign are equal, and what is no number equals nothing.
+    plain = isinstance(one["a"], str) and type(sure) is float and 0 < sure < inf
+    return sure if plain else None
+
+
 def _assumption(one: Any) -> str:
     sure = one.get("confidence", 0) if isinstance(one, dict) else None
     if type(sure) not in (int, float) or not isinstance(one.get("a"), str):
         return f"assumed= {value(one, '')}"
-    main, rest = split_content({k: held for k, held in one.items() if k != "confidence"}, "a")
+    main, rest = split_content(
+        {k: held for k, held in one.items() if k != "confidence"}, "a", _ITEM
+    )
     name = f"assumed {value(sure, ':')}" if "confidence" in one else "assumed"
     return CELL.join([f"{name}: {main}", *rest])
 
@@ -168,17 +186,22 @@ def _take(working: WorkingSet, reader: Reader) -> str:
         )
     elif name == "assumed":
         sure = {"confidence": reader.value(":")} if reader.take(" ") else {}
-        working.assumptions.append(_told(reader, "a") | sure)
+        reader.expect(": ")
+        listed = [reader.value(_ITEM)]
+        while reader.take("; "):
+            listed.append(reader.value(_ITEM))
+        rest = reader.cells().get("")
+        working.assumptions.extend(join_content(main, "a", rest) | sure for main in listed)
     else:
-        working.local_decisions.append(_told(reader, "d"))
+        working.local_decisions.append(_decided(reader))
     return ""
 
 
-def _told(reader: Reader, key: str) -> dict[str, Any]:
+def _decided(reader: Reader) -> dict[str, Any]:
     reader.expect(": ")
     main, said = reader.value("|"), reader.cells()
     why = {"why": said["why"]} if "why" in said else {}
-    return join_content(main, key, said.get("")) | why
+    return join_content(main, "d", said.get("")) | why
 
 
 def _items(values: Iterable[Any]) -> str:
