@@ -88,6 +88,10 @@ def _tape(settings: Settings, chosen: argparse.Namespace) -> int:
         from bot.cli.tape_verify import verify
 
         return verify(settings, chosen.session)
+    if chosen.tape == "repair":
+        from bot.cli.tape_repair import repair_tapes
+
+        return repair_tapes(settings, chosen.session, dry_run=chosen.dry_run)
     if chosen.tape == "export":
         from bot.cli.exchange import export_tape
 

@@ -18,7 +18,14 @@ from bot.tape.stores import scan
 from bot.tape.stores.folder import TapeFolder, successor
 from bot.tape.stores.heads import HeadFile
 from bot.tape.stores.scan import FileBytes
-from bot.tape.stores.segment import Contents, read_block, read_contents
+from bot.tape.stores.segment import (
+    Contents,
+    Damage,
+    find_damage,
+    mend_block,
+    read_block,
+    read_contents,
+)
 from bot.tape.verify import Part, Problem, TapeCheck
 
 _TRIES = 20
@@ -139,7 +146,10 @@ class _Tape:
         for place, block in enumerate(contents.blocks):
             data = read_block(file.fd, block)
             if data is None:
-                self._wrong(check, name, _lost(contents, place, segment), f"byte {block.offset:,}")
+                data = mend_block(file.fd, block, contents.protected)
+            if data is None:
+                lost = lost_entries(contents, place, segment)
+                self._wrong(check, name, lost, f"byte {block.offset:,}")
                 check.lost(block.lines)
                 whole = False
                 continue
@@ -151,6 +161,8 @@ class _Tape:
                 offset += len(raw) + 1
         check.end(cut=cut)
         for what in _trailer(contents, segment, digest.hexdigest() if whole else None):
+            self._wrong(check, name, what)
+        for what in _damage(find_damage(file.fd, contents), told=not whole):
             self._wrong(check, name, what)
 
     @contextmanager
@@ -193,13 +205,26 @@ def _unreadable(error: OSError) -> str:
     return f"the storage does not give it back: {error.strerror}"
 
 
-def _lost(contents: Contents, place: int, segment: Segment) -> str:
+def lost_entries(contents: Contents, place: int, segment: Segment) -> str:
     """Say what a block held that cannot be read."""
     blocks = contents.blocks
     if contents.trailer is None:
         return "what is here cannot be read"
     after = blocks[place + 1].lowest if place + 1 < len(blocks) else segment.last_id + 1
     return f"the block cannot be read: entries {blocks[place].lowest} to {after - 1} are lost"
+
+
+def _damage(damage: Damage, *, told: bool) -> Iterator[str]:
+    """Say what the parity found; what a block lost is said already where ``told``."""
+    if damage.mendable:
+        yield (
+            f"damaged in {len(damage.mendable):,} places from byte {damage.mendable[0]:,} on; nothing is "
+            "lost by that: `tapebot tape repair` mends it"
+        )
+    if damage.lost and not told:
+        yield f"damaged at byte {damage.lost[0]:,}, which the parity cannot mend; no entry is lost"
+    if damage.ending:
+        yield "its parity is damaged or cut" + ("" if told else ", which costs no entry")
 
 
 def _trailer(contents: Contents, segment: Segment, digest: str | None) -> Iterator[str]:

@@ -317,6 +317,7 @@ class FileTapeStore:
         """
         damage = {
             "damaged_lines": self._parts.damaged_lines,
+            "mended_blocks": self._parts.mended_blocks,
             "emptied_lines": self._erasing.emptied,
         }
         found = {**self._files.repaired, **damage}

@@ -22,7 +22,7 @@ from bot.files import PRIVATE_FILE, sync_directory
 from bot.tape.store import HEADER, Segment
 from bot.tape.stores import scan
 from bot.tape.stores.folder import SEALED_FILE, TapeFolder
-from bot.tape.stores.segment import read_block, read_contents, write_packed
+from bot.tape.stores.segment import find_damage, read_block, read_contents, write_packed
 
 logger = logging.getLogger(__name__)
 
@@ -98,7 +98,7 @@ def put_packed(folder: TapeFolder, raw: Path, segment: Segment, beat: Callable[[
     fresh = packed.with_name(packed.name + ".new")
     try:
         written = _write(raw, fresh, segment, beat)
-        _check(fresh, segment, written, beat)
+        check_packed(fresh, segment, written, beat)
         fresh.rename(packed)
     except BaseException:
         fresh.unlink(missing_ok=True)
@@ -109,7 +109,7 @@ def put_packed(folder: TapeFolder, raw: Path, segment: Segment, beat: Callable[[
 
 def _write(raw: Path, fresh: Path, segment: Segment, beat: Callable[[], None]) -> str:
     """Write a packed file and make it durable; return the SHA-256 of its lines."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
     out = os.open(fresh, flags, PRIVATE_FILE)
     try:
         with scan.reading(raw) as source:
@@ -124,12 +124,19 @@ def _write(raw: Path, fresh: Path, segment: Segment, beat: Callable[[], None]) -
     return digest
 
 
-def _check(path: Path, segment: Segment, wanted: str, beat: Callable[[], None]) -> None:
-    """See that a packed file gives back the lines with this SHA-256."""
+def check_packed(path: Path, segment: Segment, wanted: str, beat: Callable[[], None]) -> None:
+    """Check that a packed file gives back the lines with this SHA-256, and that its parity is right.
+
+    Raises:
+        SegmentDamaged: It does not, or is not.
+        OSError: The storage refused.
+    """
     digest = sha256()
     with scan.reading(path) as file:
-        for block in read_contents(file.fd, segment).blocks:
+        contents = read_contents(file.fd, segment)
+        for block in contents.blocks:
             beat()
             digest.update(read_block(file.fd, block) or b"")
-    if digest.hexdigest() != wanted:
+        whole = contents.protected and not find_damage(file.fd, contents)
+    if digest.hexdigest() != wanted or not whole:
         raise SegmentDamaged(f"{path.name} does not read back as it was written")

@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
 from typing import Generic, TypeVar
 
@@ -20,12 +21,20 @@ from bot.tape.store import Segment
 from bot.tape.stores import scan
 from bot.tape.stores.folder import TapeFolder
 from bot.tape.stores.scan import FileBytes, Source
-from bot.tape.stores.segment import Contents, in_place_of, read_block, read_contents
+from bot.tape.stores.segment import (
+    Contents,
+    in_place_of,
+    mend_block,
+    read_block,
+    read_contents,
+)
 
 logger = logging.getLogger(__name__)
 
 _BLOCKS = 16
 _CONTENTS = 64
+_TRAILER = -1
+"""The number of a packed file's trailer among its blocks."""
 
 _K = TypeVar("_K", bound=Hashable)
 _V = TypeVar("_V")
@@ -68,12 +77,14 @@ class PackedBytes:
         file: Which file it is.
         contents: Where its blocks are.
         blocks: Those used last, of any segment.
+        mended: Told the number of each block that was damaged and is mended.
     """
 
     fd: int
     file: Identity
     contents: Contents
     blocks: Blocks
+    mended: Callable[[int], None]
 
     @property
     def size(self) -> int:
@@ -102,7 +113,13 @@ class PackedBytes:
     def _block(self, place: int) -> bytes:
         block = self.contents.blocks[place]
         data = read_block(self.fd, block)
-        return in_place_of(block) if data is None else data
+        if data is not None:
+            return data
+        data = mend_block(self.fd, block, self.contents.protected)
+        if data is None:
+            return in_place_of(block)
+        self.mended(place)
+        return data
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +150,7 @@ class PartReader:
         self._contents: Recent[Identity, Contents] = Recent(_CONTENTS)
         self._damaged: set[tuple[str, int, int]] = set()
         self._missing: set[str] = set()
+        self._mended: set[tuple[str, int]] = set()
 
     @property
     def damaged_lines(self) -> int:
@@ -142,6 +160,11 @@ class PartReader:
     def damaged_of(self, tape: str) -> int:
         """Return how many lines of a tape could not be read so far."""
         return sum(1 for one in self._damaged if one[0] == tape)
+
+    @property
+    def mended_blocks(self) -> int:
+        """How many blocks of packed segments were damaged and read from their parity so far."""
+        return len(self._mended)
 
     def damage_met(self, tape: str, first_id: int, offsets: Iterable[int]) -> None:
         """Take note of damaged lines of the part that begins with an id."""
@@ -205,7 +228,19 @@ class PartReader:
         status = os.fstat(fd)
         file = (segment.name, status.st_ino, status.st_mtime_ns, status.st_size)
         contents = self._contents.get(file, lambda: read_contents(fd, segment))
-        return PackedBytes(fd, file, contents, self._blocks)
+        if contents.mended:
+            self._mended_met(segment, _TRAILER)
+        return PackedBytes(fd, file, contents, self._blocks, partial(self._mended_met, segment))
+
+    def _mended_met(self, segment: Segment, block: int) -> None:
+        """Take note of a block that was mended; each file is told of once."""
+        if all(name != segment.name for name, _ in self._mended):
+            logger.warning(
+                "the segment %s is damaged; it is read from its parity, nothing is lost so far: "
+                "`tapebot tape repair` mends the file",
+                segment.name,
+            )
+        self._mended.add((segment.name, block))
 
     def _scan(
         self, tape: str, first_id: int, source: Source, first: int, last: int | None

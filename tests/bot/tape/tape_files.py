@@ -13,6 +13,9 @@ from bot.tape.entries import TapeEntry, message
 from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.folder import TapeFolder
 from bot.tape.stores.packing import pack
+from bot.tape.stores.parity import CHUNK, Layout, protected_length
+
+LOCATOR = 40
 
 
 @asynccontextmanager
@@ -43,6 +46,30 @@ def pack_all(folder: Path, workspace: str = "") -> list[Path]:
     for segment in held.raw_segments():
         pack(held, segment, lambda: None)
     return sorted(folder.glob("*.gz"))
+
+
+def flip(path: Path, *offsets: int) -> None:
+    """Flip a bit of each of these bytes."""
+    data = bytearray(path.read_bytes())
+    for offset in offsets:
+        data[offset] ^= 0x10
+    path.chmod(0o600)
+    path.write_bytes(data)
+
+
+def protected_bytes(path: Path) -> int:
+    """Return how many bytes of a packed file have parity."""
+    end = protected_length(path.stat().st_size - 2 * LOCATOR)
+    assert end is not None
+    return end
+
+
+def spoil(path: Path, *offsets: int) -> None:
+    """Damage a packed file at these bytes, and the parity of each, so that nothing mends them."""
+    end = protected_bytes(path)
+    layout = Layout(end)
+    groups = {offset // CHUNK % layout.groups for offset in offsets}
+    flip(path, *offsets, *(end + LOCATOR + layout.record(group) + 9 for group in groups))
 
 
 async def until(condition: Callable[[], bool]) -> None:

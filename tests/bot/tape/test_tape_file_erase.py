@@ -17,7 +17,7 @@ import anyio.lowlevel
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tape_files import opened, pack_all, says, until
+from tape_files import opened, pack_all, says, spoil, until
 
 from bot.errors import InvalidEntry, TapeWriteError
 from bot.tape.codec import CANCEL, Line, encode, settle
@@ -247,11 +247,7 @@ async def test_a_damaged_block_goes_with_what_can_still_be_read_of_it(tmp_path):
         await store.archive(TAPE)
         await tell(store, 2)
     [packed] = pack_all(tmp_path)
-    data = bytearray(packed.read_bytes())
-    second = data.index(_MEMBER, 1)
-    data[second + 2_000] ^= 1
-    packed.chmod(0o600)
-    packed.write_bytes(data)
+    spoil(packed, packed.read_bytes().index(_MEMBER, 1) + 2_000)
     async with opened(tmp_path) as store:
         before = await store.read(TAPE)
         assert 2_000 < len(before) < 4_000

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from tape_files import killed_before, opened, pack_all, says, until
+from tape_files import flip, killed_before, opened, pack_all, says, spoil, until
 
 from bot.errors import TapeError, TapeWriteError
 from bot.tape.entries import TapeEntry
@@ -281,17 +281,13 @@ def overwrite(path: Path, offset: int, data: bytes) -> None:
         file.write(data)
 
 
-def flip(path: Path, offset: int) -> None:
-    overwrite(path, offset, bytes([path.read_bytes()[offset] ^ 0x55]))
-
-
 @pytest.mark.parametrize("place", [0, 1, -1])
 async def test_a_damaged_block_costs_itself_alone_and_is_counted(tmp_path, place, caplog):
     found = await sealed(tmp_path, 2000)
     [packed] = pack_all(tmp_path)
     blocks = blocks_of(packed)
     place %= len(blocks)
-    flip(packed, blocks[place][1] + 200)
+    spoil(packed, blocks[place][1] + 200)
     first = blocks[place][0]
     last = blocks[place + 1][0] - 1 if place + 1 < len(blocks) else 2001
     left = [entry for entry in found if not first <= entry.id <= last]
@@ -364,8 +360,7 @@ async def test_a_small_read_unpacks_no_more_than_the_blocks_it_needs(tmp_path):
     blocks = blocks_of(packed)
     assert len(blocks) > 8
     # All but the first and the last block are spoilt: who does not need them does not notice.
-    for _, offset, _, _ in blocks[1:-1]:
-        flip(packed, offset + 1000)
+    spoil(packed, *(offset + 1000 for _, offset, _, _ in blocks[1:-1]))
     async with opened(tmp_path) as store:
         wanted = blocks[-1][0] + 3
         assert [e.id for e in await store.read(TAPE, wanted, wanted + 4)] == list(

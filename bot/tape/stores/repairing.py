@@ -1,0 +1,151 @@
+"""Repairing the damaged files of a folder of tapes. All blocking.
+
+A file is mended only where what comes out is proved to be what was written; else it stays as it is. The
+mended file is written beside the damaged one and takes its place by one rename.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bot.errors import TapeNotFound
+from bot.files import sync_directory, write_synced
+from bot.tape.store import Segment
+from bot.tape.stores import scan
+from bot.tape.stores.examine import lost_entries
+from bot.tape.stores.folder import SEALED_FILE, TapeFolder
+from bot.tape.stores.packing import check_packed
+from bot.tape.stores.segment import (
+    Contents,
+    mend_block,
+    mend_file,
+    read_block,
+    read_contents,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedFile:
+    """A file that is not as it was written.
+
+    Attributes:
+        name: The file's name.
+        what: What is wrong with it, for people.
+        mendable: Whether it can be mended, or was.
+    """
+
+    name: str
+    what: str
+    mendable: bool
+
+
+@dataclass(slots=True)
+class RepairReport:
+    """What was found and done.
+
+    Attributes:
+        tapes: How many tapes were looked at.
+        damaged: The damaged files.
+    """
+
+    tapes: int = 0
+    damaged: list[DamagedFile] = field(default_factory=list)
+
+
+def repair(
+    root: Path, workspace: str, session: str | None = None, *, dry_run: bool = False
+) -> RepairReport:
+    """Mend the tapes of a workspace, or one of them.
+
+    Args:
+        root: Their folder.
+        workspace: The workspace.
+        session: Only this one's tape; None for all.
+        dry_run: Write nothing, and take no lock.
+
+    Raises:
+        TapeLocked: A tapebot uses the folder.
+        TapeNotFound: There is no such tape.
+        SegmentDamaged: The mended file does not read back; the damaged one stays.
+        OSError: The storage refused to write.
+    """
+    folder = TapeFolder(root, workspace)
+    stems = folder.stems()
+    if session is not None:
+        if folder.stem(session) not in stems:
+            raise TapeNotFound(f"there is no tape {session}")
+        stems = [folder.stem(session)]
+    if not stems:
+        return RepairReport()
+    if not dry_run:
+        folder.lock()
+    try:
+        report = RepairReport(len(stems))
+        for stem in stems:
+            for segment in folder.segments_of(stem):
+                found = _repair_segment(folder, segment, dry_run=dry_run)
+                report.damaged += [found] if found is not None else []
+    finally:
+        if not dry_run:
+            folder.unlock()
+    return report
+
+
+def _repair_segment(folder: TapeFolder, segment: Segment, *, dry_run: bool) -> DamagedFile | None:
+    """Mend a packed segment; return what is wrong with it, None where nothing is."""
+    path = folder.packed_path(segment)
+    # Until a segment is packed to the end, the raw file counts.
+    if folder.segment_path(segment).exists():
+        return None
+    try:
+        with scan.reading(path) as file:
+            contents = read_contents(file.fd, segment)
+            mended = mend_file(file.fd, contents)
+            if mended is None:
+                return _unmended(file.fd, contents, segment, path.name)
+            found = os.pread(file.fd, len(mended) + 1, 0)
+    except OSError as error:
+        return DamagedFile(path.name, f"the storage does not give it back: {error.strerror}", False)
+    if found == mended:
+        return None
+    if not dry_run:
+        assert contents.trailer is not None
+        _replace(path, mended, segment, contents.trailer["sha256"])
+    count = sum(a != b for a, b in zip(found, mended, strict=False))
+    differing = count + abs(len(found) - len(mended))
+    return DamagedFile(path.name, f"{differing:,} bytes are not those that were sealed", True)
+
+
+def _unmended(fd: int, contents: Contents, segment: Segment, name: str) -> DamagedFile | None:
+    """Say what is wrong with a packed file that parity does not mend, if anything is."""
+    lost = [
+        lost_entries(contents, place, segment)
+        for place, block in enumerate(contents.blocks)
+        if read_block(fd, block) is None and mend_block(fd, block, contents.protected) is None
+    ]
+    if lost:
+        return DamagedFile(name, "; ".join(lost), False)
+    if contents.trailer is None:
+        return DamagedFile(name, "its trailer cannot be read", False)
+    if contents.protected:
+        return DamagedFile(name, "its lines are not those that were sealed", False)
+    return None
+
+
+def _replace(path: Path, data: bytes, segment: Segment, digest: str) -> None:
+    fresh = path.with_name(path.name + ".new")
+    try:
+        write_synced(fresh, data)
+        check_packed(fresh, segment, digest, _go_on)
+        fresh.chmod(SEALED_FILE)
+        fresh.replace(path)
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise
+    sync_directory(path.parent)
+
+
+def _go_on() -> None:
+    """Break nothing off."""
