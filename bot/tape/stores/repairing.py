@@ -7,11 +7,14 @@ mended file is written beside the damaged one and takes its place by one rename.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from bot.errors import TapeNotFound
-from bot.files import sync_directory, write_synced
+from bot.files import PRIVATE_FILE, sync_directory, write_synced
+from bot.tape.codec import CANCEL, decode
+from bot.tape.mending import mend_lines
 from bot.tape.store import Segment
 from bot.tape.stores import scan
 from bot.tape.stores.examine import lost_entries
@@ -24,6 +27,8 @@ from bot.tape.stores.segment import (
     read_block,
     read_contents,
 )
+
+_LISTED = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,21 +89,71 @@ def repair(
     try:
         report = RepairReport(len(stems))
         for stem in stems:
-            for segment in folder.segments_of(stem):
-                found = _repair_segment(folder, segment, dry_run=dry_run)
-                report.damaged += [found] if found is not None else []
+            report.damaged += _repair_tape(folder, stem, dry_run=dry_run)
     finally:
         if not dry_run:
             folder.unlock()
     return report
 
 
+def _repair_tape(folder: TapeFolder, stem: str, *, dry_run: bool) -> list[DamagedFile]:
+    """Mend a tape's files; return what is wrong with them."""
+    damaged: list[DamagedFile] = []
+    for segment in folder.segments_of(stem):
+        raw = folder.segment_path(segment)
+        # Until a segment is packed to the end, the raw file counts.
+        if raw.exists():
+            damaged += _repair_lines(raw, SEALED_FILE, dry_run=dry_run)
+        elif (found := _repair_segment(folder, segment, dry_run=dry_run)) is not None:
+            damaged.append(found)
+    live = folder.root / f"{stem}.jsonl"
+    if live.exists():
+        damaged += _repair_lines(live, PRIVATE_FILE, dry_run=dry_run)
+    return damaged
+
+
+def _repair_lines(path: Path, mode: int, *, dry_run: bool) -> list[DamagedFile]:
+    """Mend the lines of a file that is not packed; return what is wrong with it."""
+    try:
+        *lines, rest = path.read_bytes().split(b"\n")
+    except OSError as error:
+        why = f"the storage does not give it back: {error.strerror}"
+        return [DamagedFile(path.name, why, False)]
+    mended, lost, written = [], [], []
+    for number, line, was_mended in mend_lines(lines):
+        written.append(line)
+        if was_mended:
+            mended.append(number)
+        elif not line.endswith(CANCEL) and decode(line) is None:
+            lost.append(number)
+    if mended and not dry_run:
+        fresh = path.with_name(path.name + ".new")
+        try:
+            write_synced(fresh, b"\n".join([*written, rest]))
+            fresh.chmod(mode)
+            fresh.replace(path)
+        except BaseException:
+            fresh.unlink(missing_ok=True)
+            raise
+        sync_directory(path.parent)
+    found = []
+    if mended:
+        found.append(DamagedFile(path.name, f"a bit was wrong in {_lines(mended)}", True))
+    if lost:
+        found.append(DamagedFile(path.name, f"{_lines(lost)} cannot be read", False))
+    return found
+
+
+def _lines(numbers: Sequence[int]) -> str:
+    """Return lines by number, for people."""
+    listed = ", ".join(map(str, numbers[:_LISTED]))
+    more = f" and {len(numbers) - _LISTED} more" if len(numbers) > _LISTED else ""
+    return f"line{'s' if len(numbers) > 1 else ''} {listed}{more}"
+
+
 def _repair_segment(folder: TapeFolder, segment: Segment, *, dry_run: bool) -> DamagedFile | None:
     """Mend a packed segment; return what is wrong with it, None where nothing is."""
     path = folder.packed_path(segment)
-    # Until a segment is packed to the end, the raw file counts.
-    if folder.segment_path(segment).exists():
-        return None
     try:
         with scan.reading(path) as file:
             contents = read_contents(file.fd, segment)

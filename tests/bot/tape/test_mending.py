@@ -5,7 +5,10 @@ from __future__ import annotations
 import random
 
 import pytest
+from tape_files import opened
 
+from bot.cli.tape_repair import repair_tapes
+from bot.settings import Settings
 from bot.tape.chain import START
 from bot.tape.codec import encode, encode_chained
 from bot.tape.entries import TapeEntry, message
@@ -55,3 +58,28 @@ def test_what_is_whole_or_beyond_proof_stays_as_it_is():
 @pytest.mark.parametrize("raw", [b"", b"\xff" * 50, b'{"id":1', b"x" * 100_000])
 def test_what_is_no_line_is_not_mended(raw):
     assert mend_line(raw) is None
+
+
+async def test_the_command_mends_a_live_file_byte_for_byte(tmp_path, capsys):
+    folder = tmp_path / "tapes"
+    async with opened(folder) as store:
+        await store.create_tape("telegram:42")
+        for text in ("one", "two", "three"):
+            await store.append(
+                "telegram:42", TapeEntry(0, "message", {"role": "user", "content": text})
+            )
+    [path] = folder.glob("*.jsonl")
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"two", b"twn"))
+    settings = Settings(home=tmp_path)
+    assert repair_tapes(settings, None, dry_run=True) == 1
+    assert "a bit was wrong in line 3: it can be mended" in capsys.readouterr().out
+    assert b"twn" in path.read_bytes()
+    assert repair_tapes(settings, None, dry_run=False) == 0
+    assert "mended, byte for byte" in capsys.readouterr().out
+    assert path.read_bytes() == data
+    # What no single bit explains stays, and is told.
+    path.write_bytes(data.replace(b"two", b"ttt"))
+    assert repair_tapes(settings, None, dry_run=False) == 1
+    assert "line 3 cannot be read: it cannot be mended" in capsys.readouterr().out
+    assert repair_tapes(settings, None, dry_run=True) == 1
