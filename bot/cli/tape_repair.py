@@ -30,10 +30,10 @@ def repair_tapes(settings: Settings, session: str | None, *, dry_run: bool) -> i
             "elsewhere"
         )
     report = repair(settings.home / "tapes", settings.workspace_id or "", session, dry_run=dry_run)
-    done = "it can be mended" if dry_run else "it is mended, byte for byte"
+    done = "can be mended" if dry_run else "mended, byte for byte"
     for file in report.damaged:
-        outcome = done if file.mendable else "it cannot be mended, and stays as it is"
-        print(printable(f"{file.name}: {file.what}: {outcome}").replace("\n", " "))
+        outcome = done if file.mendable else "cannot be mended, and stays as it is"
+        print(printable(f"{file.name}: {file.what}; {outcome}").replace("\n", " "))
     mendable = sum(file.mendable for file in report.damaged)
     verb = "can be mended" if dry_run else "mended"
     found = f"damaged files: {len(report.damaged):,}, {verb}: {mendable:,}"

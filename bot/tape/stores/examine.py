@@ -218,8 +218,8 @@ def _damage(damage: Damage, *, told: bool) -> Iterator[str]:
     """Say what the parity found; what a block lost is said already where ``told``."""
     if damage.mendable:
         yield (
-            f"damaged in {len(damage.mendable):,} places from byte {damage.mendable[0]:,} on; nothing is "
-            "lost by that: `tapebot tape repair` mends it"
+            f"damaged places: {len(damage.mendable):,}, the first from byte {damage.mendable[0]:,} on; "
+            "nothing is lost by that, `tapebot tape repair` mends it"
         )
     if damage.lost and not told:
         yield f"damaged at byte {damage.lost[0]:,}, which the parity cannot mend; no entry is lost"

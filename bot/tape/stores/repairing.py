@@ -170,7 +170,7 @@ def _repair_segment(folder: TapeFolder, segment: Segment, *, dry_run: bool) -> D
         _replace(path, mended, segment, contents.trailer["sha256"])
     count = sum(a != b for a, b in zip(found, mended, strict=False))
     differing = count + abs(len(found) - len(mended))
-    return DamagedFile(path.name, f"{differing:,} bytes are not those that were sealed", True)
+    return DamagedFile(path.name, f"bytes that differ from what was sealed: {differing:,}", True)
 
 
 def _unmended(fd: int, contents: Contents, segment: Segment, name: str) -> DamagedFile | None:
