@@ -18,7 +18,14 @@ from bot.bus.journal import (
     encode_seen,
 )
 from bot.errors import BusError
-from bot.files import AppendFile, private_directory, replace_file, sync_directory, write_synced
+from bot.files import (
+    AppendFile,
+    private_directory,
+    reason,
+    replace_file,
+    sync_directory,
+    write_synced,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -79,9 +86,8 @@ class InboxJournal:
         except OSError as error:
             self._done = done + self._done
             del state.pending[record.seq], state.seen[key]
-            raise BusError(
-                f"the message could not be recorded ({error.strerror}); check the disk"
-            ) from error
+            logger.warning("a message was not accepted: %s", error)
+            raise BusError(f"the message could not be recorded: {reason(error)}") from error
         finally:
             self._writing.pop(key).set()
 
@@ -129,8 +135,13 @@ class InboxJournal:
         with anyio.CancelScope(shield=True):
             await self.tidy()
             await self._quiet()
-            if self._done:
-                await self._file.append(encode_done(self._done), self.state.seq)
+            try:
+                await anyio.to_thread.run_sync(self._file.restore)
+                if self._done:
+                    await self._file.append(encode_done(self._done), self.state.seq)
+            except OSError as error:
+                # Messages that come back are recognised on their tapes.
+                logger.warning("the inbox journal could not be closed in order: %s", error)
         self._file.close()
 
     async def _quiet(self) -> None:

@@ -15,6 +15,7 @@ import anyio
 from bot.bus import Attachment
 from bot.bus.media import File, Media
 from bot.errors import BusError, FileUnavailable, ModelError
+from bot.files import reason
 from bot.media.blobs import Blobs
 from bot.media.kinds import IMAGES, audio_name, media_type
 from bot.media.reading import MAX_CHARACTERS, UNREADABLE, read_document
@@ -127,8 +128,8 @@ class MediaDesk(Media):
                 return replace(taken, size=len(data), note=NO_SPACE)
             blob = await self._blobs.put(data)
         except OSError as error:
-            why = error.strerror or type(error).__name__
-            raise BusError(f"a file that was sent cannot be kept: {why}") from error
+            logger.warning("a file that was sent cannot be kept: %s", error)
+            raise BusError(f"a file that was sent cannot be kept: {reason(error)}") from error
         mime = media_type(data, taken.mime)
         return replace(taken, mime=mime, size=len(data), blob=blob, kind=_kind(taken, mime))
 

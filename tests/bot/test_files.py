@@ -6,14 +6,15 @@ import asyncio
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.lowlevel
 import pytest
 
-from bot.files import AppendFile, private_directory, replace_file, write_synced
+from bot.files import AppendFile, private_directory, reason, replace_file, write_synced
 
 
 @pytest.fixture
@@ -136,24 +137,124 @@ async def test_a_refused_write_fails_all_that_waited_and_marks_fall_back(tmp_pat
     assert (tmp_path / "log").read_bytes() == b"before"
 
 
-async def test_a_write_that_could_not_be_undone_is_the_last_of_its_file(tmp_path):
-    """What comes after a part of a batch would join its torn line."""
-    (tmp_path / "log").write_bytes(b"before")
-    log = AppendFile(tmp_path / "log", sync=False, writable=False)
-    try:
-        with pytest.raises(OSError, match=r"Invalid argument|Bad file"):
-            await log.append(b"x", 1)
-        # The device is back, but nobody knows what it holds.
-        with (tmp_path / "log").open("ab") as again:
-            os.dup2(again.fileno(), log.fd)
-        with pytest.raises(OSError, match=r"Invalid argument|Bad file"):
-            await log.append(b"y", 1)
-    finally:
-        log.close()
-    assert (tmp_path / "log").read_bytes() == b"before"
+class Disk:
+    """Refuses system calls of the process, as a disk does that is full or about to die.
+
+    Attributes:
+        refuses: Names of the calls that it refuses now, with the error's number.
+        half: Write half of the bytes before a refused write.
+    """
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.refuses: dict[str, int] = {}
+        self.half = False
+        for name in ("write", "fsync", "fdatasync", "ftruncate", "open"):
+            if hasattr(os, name):
+                patch.setattr(os, name, self._guarded(name, getattr(os, name)))
+
+    def _guarded(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def guarded(*args: Any, **kwargs: Any) -> Any:
+            number = self.refuses.get(name)
+            if number is None:
+                return call(*args, **kwargs)
+            if name == "write" and self.half and len(args[1]) > 1:
+                self.half = False
+                return call(args[0], bytes(args[1])[: len(args[1]) // 2])
+            raise OSError(number, os.strerror(number))
+
+        return guarded
 
 
-async def test_a_write_whose_end_was_not_seen_is_the_last_of_its_file(log):
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
+    return Disk(monkeypatch)
+
+
+FAILURES = [
+    ({"write": errno.ENOSPC}, "No space left"),
+    ({"write": errno.EIO, "ftruncate": errno.EIO}, "Input/output"),
+    ({"fsync": errno.EIO, "fdatasync": errno.EIO}, "Input/output"),
+    ({"fdatasync": errno.EIO}, "Input/output"),
+    ({"write": errno.ENOSPC, "open": errno.EMFILE}, "No space left|Too many open files"),
+]
+
+
+@pytest.mark.parametrize(("refuses", "told"), FAILURES)
+async def test_a_file_takes_appends_again_once_the_disk_does(log, disk, refuses, told):
+    """Nothing of what was refused is in it then, and nothing acknowledged is missing."""
+    await log.append(b"first\n", 1)
+    disk.refuses, disk.half = dict(refuses), True
+    for _ in range(3):
+        with pytest.raises(OSError, match=told) as raised:
+            await log.append(b"refused\n", 2)
+        assert raised.value.filename == str(log.path)
+        assert (log.mark, log.staged, log.size) == (1, 1, 6)
+    disk.refuses = {}
+    await log.append(b"second\n", 2)
+    assert log.path.read_bytes() == b"first\nsecond\n"
+    assert (log.mark, log.staged, log.size) == (2, 2, 13)
+
+
+async def test_what_a_refused_sync_left_is_cut_off_at_once_where_the_disk_lets_it(log, disk):
+    await log.append(b"first", 1)
+    disk.refuses = {"fdatasync": errno.EIO}
+    with pytest.raises(OSError, match="Input/output"):
+        await log.append(b"refused", 2)
+    assert log.path.read_bytes() == b"first"
+    assert log.sound
+
+
+async def test_acknowledged_bytes_that_the_disk_lost_with_a_failed_sync_are_written_again(
+    log, disk
+):
+    """The system may drop pages that it could not write: they hold the end of what came before."""
+    await log.append(b"x" * 10_000 + b"acknowledged", 1)
+    disk.refuses = {"fdatasync": errno.EIO, "open": errno.EIO}
+    with pytest.raises(OSError, match="Input/output"):
+        await log.append(b"refused", 2)
+    disk.refuses = {}
+    os.truncate(log.path, 10_000)
+    await log.append(b" and after", 2)
+    assert log.path.read_bytes() == b"x" * 10_000 + b"acknowledged and after"
+
+
+async def test_a_file_that_lost_more_than_can_be_written_again_takes_no_more(log, disk):
+    await log.append(b"x" * 100_000, 1)
+    disk.refuses = {"fdatasync": errno.EIO, "open": errno.EIO}
+    with pytest.raises(OSError, match="Input/output"):
+        await log.append(b"refused", 2)
+    disk.refuses = {}
+    os.truncate(log.path, 10_000)
+    with pytest.raises(OSError, match="less than was recorded"):
+        await log.append(b"after", 2)
+    assert log.path.read_bytes() == b"x" * 10_000
+
+
+async def test_a_file_that_another_took_the_place_of_is_not_written(log, disk):
+    await log.append(b"mine", 1)
+    disk.refuses = {"fdatasync": errno.EIO, "open": errno.EIO}
+    with pytest.raises(OSError, match="Input/output"):
+        await log.append(b"refused", 2)
+    disk.refuses = {}
+    write_synced(log.path.with_name("other"), b"theirs, and longer")
+    log.path.with_name("other").replace(log.path)
+    with pytest.raises(OSError, match="another file"):
+        await log.append(b"after", 2)
+    assert log.path.read_bytes() == b"theirs, and longer"
+
+
+async def test_whoever_reads_by_the_descriptor_goes_on_after_a_failed_sync(log, disk):
+    await log.append(b"first", 1)
+    number = log.fd
+    disk.refuses = {"fdatasync": errno.EIO}
+    with pytest.raises(OSError, match="Input/output"):
+        await log.append(b"refused", 2)
+    assert log.fd == number
+    assert os.pread(number, 100, 0) == b"first"
+    assert not os.get_inheritable(number)
+
+
+async def test_a_write_whose_end_was_not_seen_costs_those_who_waited_and_none_after(log):
     """The event loop itself takes the writer away, past any shield; nobody is left waiting."""
     writer = asyncio.ensure_future(log.append(b"first", 1))
     while not log.staged:
@@ -164,11 +265,19 @@ async def test_a_write_whose_end_was_not_seen_is_the_last_of_its_file(log):
     with anyio.fail_after(30):
         with pytest.raises(asyncio.CancelledError):
             await writer
-        for waiting in (follower, log.append(b"third", 2)):
-            with pytest.raises(OSError, match="broken off") as raised:
-                await waiting
-            assert raised.value.errno == errno.EIO
-    assert log.path.read_bytes() in (b"", b"first")
+        with pytest.raises(OSError, match="broken off") as raised:
+            await follower
+        assert raised.value.errno == errno.EIO
+        await log.append(b"third", 1)
+    assert log.path.read_bytes() == b"third"
+    assert (log.mark, log.staged, log.size) == (1, 1, 5)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EIO, errno.EACCES])
+def test_what_is_wrong_is_said_without_the_path(number):
+    said = reason(OSError(number, os.strerror(number), "/home/ada/secret"))
+    assert said
+    assert "secret" not in said
 
 
 def test_appending_at_once_sets_both_marks(log):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -46,6 +46,8 @@ class LiveTapes:
         self._open: OrderedDict[str, Live] = OrderedDict()
         self._opening = anyio.Lock()
         self._closed = False
+        # True while a new name in the folder is not known to be durable.
+        self._unnamed = False
 
     @property
     def count(self) -> int:
@@ -145,6 +147,8 @@ class LiveTapes:
                     await self._drain(live)
                     if expect is not None and expect != live.file.staged:
                         raise VersionConflict(tape, expected=expect, actual=live.file.staged)
+                    with told(f"tape {tape} could not be archived or reset", TapeWriteError):
+                        await anyio.to_thread.run_sync(live.file.restore)
                     if seal_at is not None:
                         segment = self._folder.next_segment(
                             tape, live.first_id, live.file.mark, seal_at
@@ -156,7 +160,9 @@ class LiveTapes:
                 finally:
                     live.file.close()
                 with told(f"tape {tape} could not be archived or reset", TapeWriteError):
+                    self._unnamed = True
                     await anyio.to_thread.run_sync(switch, live.file.path, data, segment)
+                    self._unnamed = False
                 await anyio.to_thread.run_sync(self._files.note_head, tape, data)
         return segment
 
@@ -184,9 +190,11 @@ class LiveTapes:
                         same = live.first_id == seen.first_id
                         if same:
                             since = FileBytes(live.file.fd, live.file.size)
+                            self._unnamed = True
                             await anyio.to_thread.run_sync(
                                 take_place, live.file.path, fresh, since, seen.live.size
                             )
+                            self._unnamed = False
                     finally:
                         live.file.close()
             finally:
@@ -236,6 +244,8 @@ class LiveTapes:
             while self._open:
                 _, live = self._open.popitem()
                 await self._drain(live)
+                with suppress(OSError):
+                    await anyio.to_thread.run_sync(live.file.restore)
                 live.file.close()
 
     def check_writable(self) -> None:
@@ -250,6 +260,10 @@ class LiveTapes:
     def _open_file(self, tape: str) -> Live:
         if self._closed:
             raise TapeError(f"tape {tape} cannot be opened: the store is closed")
+        if self._unnamed:
+            with told(f"tape {tape} could not be opened", TapeError):
+                sync_directory(self._folder.root)
+            self._unnamed = False
         return self._files.open(tape)
 
     def _create_file(self, tape: str, title: str | None) -> None:
@@ -267,7 +281,9 @@ class LiveTapes:
             if gone := self._files.gone(tape, version):
                 head.append(event(REPAIR, {"missing": gone}))
             data, _ = encode_chained(self._files.stamp(head, max(version, gone)), START)
+            self._unnamed = True
             replace_file(path, data)
+            self._unnamed = False
             self._files.note_head(tape, data)
 
     def _check_absent(self, tape: str) -> None:
@@ -282,7 +298,8 @@ class LiveTapes:
     def _evict(self) -> None:
         """Close the tapes that were not used for longest, beyond the limit."""
         for name, live in list(self._open.items())[: max(0, len(self._open) - self._limit)]:
-            if not live.users:
+            # What is still to be cut off must not be read as if it had been acknowledged.
+            if not live.users and live.file.sound:
                 del self._open[name]
                 live.file.close()
 

@@ -14,7 +14,7 @@ import anyio
 
 from bot.clock import Clock, iso
 from bot.errors import TapeError, TapeNotFound, TapeWriteError
-from bot.files import AppendFile
+from bot.files import AppendFile, reason
 from bot.tape.chain import START
 from bot.tape.codec import CANCEL, encode, encode_chained, last_link
 from bot.tape.entries import TapeEntry, event
@@ -308,4 +308,4 @@ def told(failure: str, kind: type[TapeError]) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise kind(f"{failure} ({error.strerror}); what was recorded is kept") from error
+        raise kind(f"{failure}: {reason(error)}; what was recorded is kept") from error
