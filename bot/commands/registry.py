@@ -121,7 +121,7 @@ class CommandContext(Protocol):
         """
         ...
 
-    async def survey(self, wanted: Wanted) -> Survey:
+    async def survey(self, wanted: Wanted, request: TapeEntry | None = None) -> Survey:
         """Return what would be forgotten if the asker wanted it so; nothing is changed."""
         ...
 

@@ -96,9 +96,9 @@ class SessionContext:
         moment = recorded_at(self.heard) or self._services.agent.clock.now()
         return await self._services.archive(self.tape.name, self.asker.inbound, moment)
 
-    async def survey(self, wanted: Wanted) -> Survey:
-        """Return what would be forgotten if the asker wanted it so."""
-        return await self._eraser().surveyor.survey(wanted, self.heard)
+    async def survey(self, wanted: Wanted, request: TapeEntry | None = None) -> Survey:
+        """Return what would be forgotten if the asker wanted it so, by this command or an earlier request."""
+        return await self._eraser().surveyor.survey(wanted, request or self.heard)
 
     async def erase(
         self, wanted: Wanted, request: TapeEntry, shown: tuple[frozenset[int], int]

@@ -225,7 +225,7 @@ class Eraser:
         seen = await self._erase_later(plan, sources, seen)
         numbers = tuple(sorted(shown[0] | {fact.id for fact in survey.facts}))
         said = max(shown[1], survey.said)
-        erased = Erased(numbers, said, places, survey.refused, survey.held)
+        erased = Erased(numbers, said, places, survey.refused, survey.held, len(survey.left))
         if await forgotten(memory, request.id) is None:
             await memory.home.tape.ensure_bootstrap_anchor()
             await memory.home.tape.append(forgotten_note(memory, request.id, erased))

@@ -49,10 +49,13 @@ async def _forget(arguments: ForgetArguments, context: ToolContext) -> ToolOutco
     if survey.empty:
         return ToolOutcome(_NOTHING)
     # What was said of other problems goes, too, and is counted; its words are not for the model.
-    shown = tuple(one for one in survey.shown if problem_of(one) == context.problem)
-    told = question(replace(survey, shown=shown), context.zone.timezone)
+    listed = zip(survey.shown, survey.places, strict=True)
+    here = [(one, place) for one, place in listed if problem_of(one) == context.problem]
+    shown, places = tuple(one for one, _ in here), tuple(place for _, place in here)
+    survey = replace(survey, shown=shown, places=places)
+    told = question(survey, context.zone.timezone)
     return ToolOutcome(
-        f"{told}\n\n{confirming(request.id)}",
+        f"{told}\n\n{confirming(request.id, survey)}",
         notes=[asked_note(survey, request.id, senders)],
     )
 

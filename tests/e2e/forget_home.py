@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bot.app.traces import Traces
 from bot.bus import Attachment, Sender
-from bot.llm.base import ModelReply, ModelRequest
+from bot.llm.base import Model, ModelReply, ModelRequest
 from bot.media.blobs import BlobStore
 from bot.memory.bus.entries import episode_entry
 from bot.memory.bus.records import SynthesizedPattern
@@ -61,7 +61,7 @@ def consolidation(request: ModelRequest) -> ModelReply:
 
 @asynccontextmanager
 async def home(
-    folder: Path, model: ScriptedModel | None = None, bounds: Bounds | None = None
+    folder: Path, model: Model | None = None, bounds: Bounds | None = None
 ) -> AsyncIterator[Host]:
     blobs = BlobStore(folder / "blobs")
     model = model or ScriptedModel(turn, consolidation=consolidation)

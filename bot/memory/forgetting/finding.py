@@ -22,10 +22,11 @@ from bot.memory.facts.fact import Evidence, Fact, evidences_from, fact_from
 from bot.memory.facts.fold import CHAIN, FACTS
 from bot.memory.forgetting.chains import chain
 from bot.memory.forgetting.compartments import BusScrubber
+from bot.memory.forgetting.cutting import Cutter
 from bot.memory.forgetting.holding import Record, losing
 from bot.memory.forgetting.scrubbing import Scrubber, texts_of
-from bot.memory.forgetting.tombstones import is_erased
-from bot.memory.forgetting.wanted import Wanted
+from bot.memory.forgetting.tombstones import ERASED, is_erased
+from bot.memory.forgetting.wanted import Spared, Wanted
 from bot.memory.forgetting.wording import Wording
 from bot.memory.people import identity_at
 from bot.memory.scopes import WORKSPACE
@@ -85,6 +86,10 @@ class Finding:
         held: Records of the memory bus that hold all the words, by their ids.
         repeated: Other entries that hold all the words.
         refused: Facts and messages that are somebody else's.
+        cuts: Messages that lose only the words about what goes, by what is left of each.
+        uncut: Those that were to, and go whole: no word tells the two apart.
+        stays: Something that holds all the words is kept.
+        beside: Texts of facts that stay and rest on the same messages.
         grown: Something was found that may bear on entries shown before.
         asking: Platform ids of the messages that asked for it, on the tape of ``asked``.
         asked: The entry that asked for it, a command or a tool's call.
@@ -107,17 +112,36 @@ class Finding:
     held: set[Record] = field(default_factory=set)
     repeated: set[Place] = field(default_factory=set)
     refused: set[Place] = field(default_factory=set)
+    cuts: dict[Place, str] = field(default_factory=dict)
+    uncut: set[Place] = field(default_factory=set)
+    stays: bool = False
+    beside: tuple[str, ...] = ()
     grown: bool = False
     asking: set[str] = field(default_factory=set)
     asked: Place = ("", 0)
     asked_in: str = ""
     _after: str = field(default="", repr=False)
     _bus: BusScrubber = field(init=False, repr=False)
+    _cutter: Cutter | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         """Make what knows records that hold the words."""
-        wanted = self.wanted if self.rights.everything else Wanted()
+        wanted = self.wanted if self.rights.everything and not self.spared.held else Wanted()
+        self.stays = self.spared.held
         self._bus = BusScrubber(Scrubber(Wording(), wanted))
+
+    @property
+    def spared(self) -> Spared:
+        """What is kept of what was found."""
+        return self.wanted.spared
+
+    @property
+    def cutter(self) -> Cutter:
+        """What cuts the words about the facts that go out of messages; made once all facts are chosen."""
+        if self._cutter is None:
+            gone = tuple(fact.text for fact in self.facts.values() if fact.text)
+            self._cutter = Cutter(gone, self.beside, self.wanted.wording())
+        return self._cutter
 
     @property
     def said(self) -> int:
@@ -146,13 +170,29 @@ class Finding:
         if scope == self.home:
             chosen |= self.wanted.shown & facts.keys()
             alone = [facts[one] for one in self.wanted.ended - chosen if one in facts]
+            alone = [one for one in alone if one.id not in self.spared.facts]
             self.facts |= {(scope, one.id): one for one in alone if self.rights.over_fact(one)}
+            kept, chosen = chosen & self.spared.facts, chosen - self.spared.facts
+            self._keep(kept, chosen, facts)
         for number in chosen:
             fact = facts[number]
             if self.rights.over_fact(fact):
                 self.take_fact(scope, fact)
             else:
                 self.refused.add((scope, number))
+
+    def _keep(self, kept: set[int], going: set[int], facts: Mapping[int, Fact]) -> None:
+        """Keep facts of the home scope; know what those say that rest on the same messages."""
+        self.stays = self.stays or any(self.wanted.is_in([facts[one].text]) for one in kept)
+        places = {(e.tape, e.entry) for number in going for e in facts[number].evidence}
+        self.beside = tuple(
+            one.text
+            for one in facts.values()
+            if one.text
+            and one.id not in going
+            and (one.id in kept or one.status in ("active", "pending"))
+            and any((e.tape, e.entry) in places for e in one.evidence)
+        )
 
     def take_fact(self, scope: str, fact: Fact) -> None:
         """Take a fact that goes, with what it rests on."""
@@ -181,10 +221,10 @@ class Finding:
         elif self._repeats(tape, entry):
             self.repeated.add((tape, entry.id))
         if self._goes(tape, entry, origins):
-            if self.rights.over_message(tape, entry) or not is_said(entry):
-                self._take(tape, entry)
-            else:
+            if is_said(entry) and not self.rights.over_message(tape, entry):
                 self.refused.add((tape, entry.id))
+            elif not self._is_kept(tape, entry, origins):
+                self._take(tape, entry)
 
     def _follows(self, tape: str, entry: TapeEntry) -> bool:
         """Say whether an entry answers one that goes, where the tape knows of no turns."""
@@ -214,6 +254,41 @@ class Finding:
         if (tape, replaces(entry) or 0) in self.messages:
             return True
         return entry.kind == "message" and self.wanted.is_in(said_in(entry))
+
+    def _is_kept(self, tape: str, entry: TapeEntry, origins: Sequence[str]) -> bool:
+        """Say whether a message stays, if it does without the words about what goes."""
+        place = (tape, entry.id)
+        asking = tape == self.asked[0] and entry.meta.get("inbound") in self.asking
+        message = entry.kind == "message" and is_said(entry) and not is_erased(entry)
+        if asking or not message or not self._is_spared(tape, entry, origins):
+            return False
+        if not any((one, entry.id) in self.evidence for one in (tape, *origins)):
+            self.stays = True
+            return True
+        content = str(entry.payload.get("content") or "")
+        left = self.cutter.left(content)
+        plain = not attachments(entry.meta) and "quote" not in entry.meta
+        if not plain or left is None or (left == content and ERASED not in content):
+            self.uncut.add(place)
+            return False
+        if place not in self.cuts and left != content:
+            self.wording.learn(content)
+            self._keep_lines(content)
+        self.cuts[place] = left
+        return True
+
+    def _is_spared(self, tape: str, entry: TapeEntry, origins: Sequence[str]) -> bool:
+        """Say whether a message does not go whole: it was kept, or is none of those that were picked."""
+        places = {(one, entry.id) for one in (tape, *origins)}
+        if not places.isdisjoint(self.spared.gone):
+            return False
+        if not places.isdisjoint(self.spared.messages):
+            return True
+        # An edit of what goes whole goes with it.
+        inbound = self.inbound.get(tape, ())
+        chained = entry.meta.get("inbound") in inbound or entry.meta.get("edits") in inbound
+        chained = chained or (tape, replaces(entry) or 0) in self.messages
+        return self.spared.others and not chained
 
     def _take(self, tape: str, entry: TapeEntry) -> None:
         new = (tape, entry.id) not in self.messages

@@ -14,6 +14,7 @@ from bot.memory.attachments import attachments
 from bot.memory.facts.fact import Fact
 from bot.memory.facts.fold import CHAIN, FACTS, FactFold
 from bot.memory.forgetting.compartments import BusScrubber, baseless
+from bot.memory.forgetting.cutting import Cutter
 from bot.memory.forgetting.finding import Finding, Place, is_said
 from bot.memory.forgetting.holding import Record, losing
 from bot.memory.forgetting.records import RecordScrubber
@@ -94,7 +95,7 @@ class Survivors:
         if place in self.finding.messages or is_erased(entry) or answers(turns, entry):
             self.erased.add(place)
             return
-        told = _told_in(entry)
+        told = self.finding.cuts.get(place) or _told_in(entry)
         if not told or (entry.name == COMMAND and self.finding.over_command(entry)):
             return
         self.wording.unlearn(told)
@@ -137,6 +138,9 @@ class Plan:
         patterns: Ids of beliefs that go, by tape.
         wanted: Words of which each entry loses all that it holds.
         kept: Texts of facts that stay.
+        cuts: Messages that lose only the words about what goes, by what is left of each.
+        cutter: Cuts these words out of what quotes them; None where nothing is cut.
+        held: Records of the memory bus go; else these stay as they are.
         request: The entry that asked for it.
     """
 
@@ -146,6 +150,9 @@ class Plan:
     wording: Wording
     wanted: Wanted = field(default_factory=Wanted)
     kept: Collection[str] = ()
+    cuts: Mapping[Place, str] = field(default_factory=dict)
+    cutter: Cutter | None = None
+    held: bool = True
     request: Place | None = None
     erased: Collection[Place] = frozenset()
     blank: Mapping[str, Collection[int]] = field(default_factory=dict)
@@ -177,13 +184,17 @@ class Plan:
             return Phase.SAID, tombstone(entry)
         if answers(self.turns.get(source.name, ()), entry):
             return Phase.REPEATED, tombstone(entry)
+        if (left := self.cuts.get(place)) is not None:
+            return Phase.SAID, replace(entry, payload={**entry.payload, "content": left})
         return Phase.REPEATED, self._records(source).scrubber.entry(entry)
 
     def bus(self, source: Source) -> BusScrubber:
         """Return what scrubs the records of the memory bus on a tape."""
         texts = {joined(folded(fact.text)) for fact in self.facts.values() if fact.text}
         scrubber = self._scrubber
-        if not source.own and self.wanted.by_words:
+        if not self.held:
+            scrubber = Scrubber(Wording())
+        elif not source.own and self.wanted.by_words:
             scrubber = replace(scrubber, wanted=Wanted())
         return BusScrubber(
             scrubber,
@@ -197,7 +208,8 @@ class Plan:
         made = self._made.get(source.name)
         if made is None:
             bus, numbers = self.bus(source), self._numbers(source)
-            made = RecordScrubber(bus.scrubber, numbers, self.messages, bus)
+            words = self._scrubber if not self.held else bus.scrubber
+            made = RecordScrubber(words, numbers, self.messages, bus, self.cuts, self.cutter)
             self._made[source.name] = made
         return made
 

@@ -15,6 +15,7 @@ from typing import Any
 from bot.memory.bus.compartments import BUS
 from bot.memory.facts.fact import fact_from
 from bot.memory.forgetting.compartments import BusScrubber
+from bot.memory.forgetting.cutting import Cutter
 from bot.memory.forgetting.scrubbing import Scrubber
 from bot.memory.forgetting.tombstones import MARK
 from bot.memory.forgetting.wording import Wording
@@ -32,12 +33,16 @@ class RecordScrubber:
         facts: Numbers of facts that are erased.
         entries: Tapes and ids of entries that are erased.
         bus: Scrubs what the compartments hold; by default it knows the same.
+        cuts: Tapes and ids of entries that lose only some of their words.
+        cutter: Cuts these out of what quotes them.
     """
 
     scrubber: Scrubber
     facts: Collection[int]
     entries: Collection[tuple[str, int]]
     bus: BusScrubber | None = None
+    cuts: Collection[tuple[str, int]] = ()
+    cutter: Cutter | None = None
     _bus: BusScrubber = field(init=False)
 
     def __post_init__(self) -> None:
@@ -110,8 +115,11 @@ class RecordScrubber:
     def _evidence(self, record: Any, wording: Wording, *, erased: bool) -> Any:
         if not isinstance(record, Mapping):
             return record
-        gone = erased or (record.get("tape"), record.get("entry")) in self.entries
+        place = (record.get("tape"), record.get("entry"))
+        gone = erased or place in self.entries
         quote = record.get("quote", "")
+        if not gone and self.cutter is not None and place in self.cuts:
+            return {**record, "quote": self.cutter.quote(str(quote))}
         return {**record, "quote": "" if gone else self.scrubber.value(quote, wording)}
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from bot.errors import MemoryRefused, TapeNotFound
 from bot.memory.forgetting.holding import Held
+from bot.memory.forgetting.pieces import Piece, messages_in, pieces_of, spared
 from bot.memory.forgetting.plan import ASKED, FORGOTTEN
 from bot.memory.forgetting.survey import Survey
 from bot.memory.forgetting.telling import Erased
@@ -42,6 +43,7 @@ class Asked:
         facts: Numbers of the facts shown.
         ended: Those of them that only repeat what goes.
         messages: How many messages were shown.
+        pieces: What was shown, piece by piece.
     """
 
     request: TapeEntry
@@ -49,6 +51,7 @@ class Asked:
     facts: frozenset[int]
     ended: frozenset[int]
     messages: int
+    pieces: tuple[Piece, ...] = ()
 
     @property
     def wanted(self) -> Wanted:
@@ -56,6 +59,24 @@ class Asked:
         told = wanted_in(self.request)
         words = told if told is not None else Wanted()
         return replace(words, shown=self.facts - self.ended, ended=self.ended)
+
+    def only(self, picked: Collection[int]) -> Asked:
+        """Return what was shown of some pieces; ``wanted_of`` says what is kept.
+
+        Raises:
+            MemoryRefused: A number is of no piece.
+        """
+        if not picked or not set(picked) <= set(range(1, len(self.pieces) + 1)):
+            known = f"1 to {len(self.pieces)}" if self.pieces else "not known, so ask for it again"
+            raise MemoryRefused(f"the numbers of what was shown are {known}")
+        kept = spared(self.pieces, picked).facts
+        messages = messages_in(self.pieces, self.messages, picked)
+        return replace(self, facts=self.facts - kept, ended=self.ended - kept, messages=messages)
+
+    def wanted_of(self, picked: Collection[int]) -> Wanted:
+        """Return what is to go where only some pieces are."""
+        only = self.only(picked)
+        return replace(only.wanted, spared=spared(self.pieces, picked))
 
 
 def asked_note(survey: Survey, request: int, askers: Collection[str]) -> TapeEntry:
@@ -66,6 +87,7 @@ def asked_note(survey: Survey, request: int, askers: Collection[str]) -> TapeEnt
         "facts": [fact.id for fact in survey.facts],
         "ended": sorted(survey.ended),
         "messages": survey.said,
+        "pieces": [one.as_json() for one in pieces_of(survey)],
     }
     return event(ASKED, data)
 
@@ -129,6 +151,7 @@ def forgotten_note(memory: LongTermMemory, request: int, erased: Erased) -> Tape
         "messages": erased.messages,
         "held": erased.held.as_json(),
         "entries": erased.places,
+        "cut": erased.cut,
         "request": [memory.tape.name, request],
     }
     return event(FORGOTTEN, data)
@@ -154,7 +177,16 @@ def _asked(request: TapeEntry, shown: TapeEntry) -> Asked:
     data = shown.data
     facts = frozenset(_numbers(data.get("facts")))
     ended = frozenset(_numbers(data.get("ended")))
-    return Asked(request, frozenset(_askers(shown)), facts, ended, _number(data.get("messages")))
+    listed = data.get("pieces")
+    pieces = map(Piece.read, listed if isinstance(listed, list) else ())
+    return Asked(
+        request,
+        frozenset(_askers(shown)),
+        facts,
+        ended,
+        _number(data.get("messages")),
+        tuple(one for one in pieces if one is not None),
+    )
 
 
 def _askers(shown: TapeEntry) -> set[str]:
@@ -165,7 +197,8 @@ def _askers(shown: TapeEntry) -> set[str]:
 def _recorded(data: dict[str, Any]) -> Erased:
     numbers = tuple(_numbers(data.get("facts")))
     held = Held.read(data.get("held"))
-    return Erased(numbers, _number(data.get("messages")), _number(data.get("entries")), held=held)
+    messages, places = _number(data.get("messages")), _number(data.get("entries"))
+    return Erased(numbers, messages, places, held=held, cut=_number(data.get("cut")))
 
 
 def _numbers(value: object) -> list[int]:

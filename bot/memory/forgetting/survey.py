@@ -44,12 +44,16 @@ class Survey:
         facts: Facts of the home scope that would go, by number.
         ended: Numbers of those that only repeat what goes, and are believed no more.
         shown: The first messages that would go.
+        places: Where each of these is.
         said: How many there are.
         held: How many records of the memory bus lose words.
         repeated: How many other entries hold all the words asked for.
         refused: How many facts and messages are somebody else's.
         blobs: Files that came with the messages.
         lines: What people said and what was believed, as it was written.
+        left: What is left of the messages that lose only some of their words.
+        uncut: How many messages were to lose only some of their words, and go whole.
+        bereft: Facts that stay, and that nothing is left of which they rest on.
     """
 
     plan: Plan
@@ -57,18 +61,22 @@ class Survey:
     facts: tuple[Fact, ...] = ()
     ended: frozenset[int] = frozenset()
     shown: tuple[TapeEntry, ...] = ()
+    places: tuple[tuple[str, int], ...] = ()
     said: int = 0
     held: Held = NOTHING_HELD
     repeated: int = 0
     refused: int = 0
     blobs: frozenset[str] = frozenset()
     lines: frozenset[str] = frozenset()
+    left: tuple[str, ...] = ()
+    uncut: int = 0
+    bereft: tuple[Fact, ...] = ()
 
     @property
     def empty(self) -> bool:
         """True where nothing was found but the request."""
         believed = any(fact.text for fact in self.plan.facts.values())
-        return not (believed or self.said or self.held or self.repeated)
+        return not (believed or self.said or self.left or self.held or self.repeated)
 
 
 @dataclass(slots=True)
@@ -265,8 +273,11 @@ class Surveyor:
             messages=frozenset(finding.messages),
             turns={tape: frozenset(turns) for tape, turns in finding.turns.items()},
             wording=survivors.wording,
-            wanted=finding.wanted if self.rights.everything else Wanted(),
+            wanted=finding.wanted if self.rights.everything and not finding.stays else Wanted(),
             kept=tuple(kept),
+            cuts=dict(finding.cuts),
+            cutter=finding.cutter if finding.cuts else None,
+            held=not finding.spared.held,
             request=finding.asked if finding.asked[1] else None,
             erased=frozenset(survivors.erased),
         )
@@ -283,12 +294,23 @@ class Surveyor:
             ),
             ended=frozenset(ended | finding.wanted.ended),
             shown=tuple(finding.shown.values()),
+            places=tuple(finding.shown),
             said=finding.said,
             held=Held.of(lost | finding.held),
             repeated=len(finding.repeated) if self.rights.everything else 0,
             refused=len(finding.refused),
             blobs=frozenset(finding.blobs),
             lines=frozenset(finding.lines),
+            left=tuple(finding.cuts.values()),
+            uncut=len(finding.uncut),
+            bereft=tuple(
+                fact
+                for number, fact in sorted(scopes[home].items())
+                if (home, number) not in finding.facts
+                and fact.status in ("active", "pending")
+                and fact.evidence
+                and all((one.tape, one.entry) in finding.messages for one in fact.evidence)
+            ),
         )
 
 

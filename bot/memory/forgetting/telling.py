@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 
 from bot.memory.attachments import one_line
+from bot.memory.facts.fact import Fact
 from bot.memory.forgetting.holding import NOTHING_HELD, Held
+from bot.memory.forgetting.pieces import Piece, pieces_of
 from bot.memory.forgetting.survey import Survey
 from bot.memory.transcript import local_time, said, speaker
 from bot.memory.turns import COMMAND
@@ -17,7 +20,7 @@ OUT_OF_REACH = (
     "backups."
 )
 NOTHING = "Nothing that I may erase holds this."
-_MOST_FACTS = 15
+_MOST_LISTED = 10
 _EXCERPT = 120
 
 
@@ -31,6 +34,7 @@ class Erased:
         places: How many other places repeated them.
         refused: How many facts and messages are somebody else's, and stay.
         held: How many records of the memory bus lost words.
+        cut: How many messages lost only some of their words.
     """
 
     facts: tuple[int, ...]
@@ -38,11 +42,13 @@ class Erased:
     places: int
     refused: int = 0
     held: Held = NOTHING_HELD
+    cut: int = 0
 
     def told(self) -> str:
         """Return it in words, without any that were erased."""
         facts, messages = _counted(len(self.facts), "fact"), _counted(self.messages, "message")
-        parts = ", ".join([facts, messages, *self.held.told()])
+        words = [f"words of {_counted(self.cut, 'message')}"] if self.cut else []
+        parts = ", ".join([facts, messages, *words, *self.held.told()])
         places = f"{_counted(self.places, 'place')} that repeated them"
         text = f"Forgotten: {parts} and {places}."
         if self.refused:
@@ -51,29 +57,18 @@ class Erased:
 
 
 def question(survey: Survey, timezone: tzinfo | None) -> str:
-    """Return what would be forgotten, as Markdown."""
-    lines = [
-        f"- **{fact.id}.** {one_line(fact.text, _EXCERPT)}" for fact in survey.facts[:_MOST_FACTS]
-    ]
-    if len(survey.facts) > _MOST_FACTS:
-        lines.append(f"- and {len(survey.facts) - _MOST_FACTS} more facts")
+    """Return what would be forgotten, as Markdown: numbered pieces, and what else goes with them."""
+    facts = {fact.id: fact for fact in survey.facts}
+    pieces = enumerate(pieces_of(survey), 1)
+    listed = [f"{number}. {_piece(one, survey, facts, timezone)}" for number, one in pieces]
+    parts = ["This would be erased for good:", *(["\n".join(listed)] if listed else ())]
     shared = len(survey.plan.facts) - len(survey.facts)
-    parts = ["This would be erased for good:"]
-    if lines:
-        parts.append("\n".join(lines))
-    elif shared > 0:
+    if not survey.facts and shared > 0:
         parts.append(f"{_counted(shared, 'record')} of facts that have ended or are shared.")
-    if survey.held:
-        parts.append("\n".join(f"- {one}" for one in survey.held.told()))
     if survey.said:
-        more = f"{_counted(survey.said, 'message')}, with what answered {'it' if survey.said == 1 else 'them'}"
-        listed = [
-            f"- {local_time(entry, timezone)}, {speaker(entry)}: {one_line(_said(entry), _EXCERPT) or '(a file)'}"
-            for entry in survey.shown
-        ]
-        if survey.said > len(listed):
-            listed.append(f"- and {survey.said - len(listed)} more")
-        parts.append(f"{more}:\n" + "\n".join(listed))
+        them = "it" if survey.said == 1 else "them"
+        parts.append(f"{_counted(survey.said, 'message')} in all, with what answered {them}.")
+    parts += _beside(survey)
     if survey.repeated:
         hold = "holds" if survey.repeated == 1 else "hold"
         parts.append(
@@ -88,9 +83,58 @@ def question(survey: Survey, timezone: tzinfo | None) -> str:
     return "\n\n".join(parts)
 
 
-def confirming(request: int) -> str:
-    """Return how a request is confirmed: not every channel shows buttons."""
-    return f"Nothing is erased yet. To erase it for good, send `/memory forget yes {request}`."
+def _piece(piece: Piece, survey: Survey, facts: Mapping[int, Fact], timezone: tzinfo | None) -> str:
+    if piece.kind == "fact":
+        return _fact(facts[piece.facts[0]])
+    if piece.kind == "facts":
+        return _counted(len(piece.facts), "more fact")
+    if piece.kind == "held":
+        return ", ".join(survey.held.told())
+    if piece.kind == "messages":
+        return _counted(survey.said - len(survey.shown), "more message")
+    entry = survey.shown[survey.places.index(piece.place)]
+    told = one_line(_said(entry), _EXCERPT) or "(a file)"
+    return f"Message of {local_time(entry, timezone)}, {speaker(entry)}: {told}"
+
+
+def _fact(fact: Fact) -> str:
+    return f"{one_line(fact.text, _EXCERPT)} (fact {fact.id})"
+
+
+def _beside(survey: Survey) -> Iterator[str]:
+    """Yield what becomes of what is beside the pieces: messages that stay in part, facts that stay."""
+    if survey.left:
+        of = "a message" if len(survey.left) == 1 else f"{len(survey.left)} messages"
+        yield f"Of {of} only the words about it go. This is left:\n{_listed(survey.left)}"
+    if survey.uncut:
+        yield (
+            f"{_counted(survey.uncut, 'message')} would go whole, though not picked: no word there tells what "
+            "goes from what stays."
+        )
+    if survey.bereft:
+        yield (
+            "This stays believed, but nothing would be left of what was said for it:\n"
+            f"{_listed([_fact(one) for one in survey.bereft])}"
+        )
+
+
+def _listed(texts: Sequence[str]) -> str:
+    shown = [f"- {one_line(one, _EXCERPT)}" for one in texts[:_MOST_LISTED]]
+    if len(texts) > _MOST_LISTED:
+        shown.append(f"- and {len(texts) - _MOST_LISTED} more")
+    return "\n".join(shown)
+
+
+def confirming(request: int, survey: Survey, picked: Sequence[int] = ()) -> str:
+    """Return how a request is confirmed, and how some of it is: not every channel shows buttons."""
+    numbers = "".join(f" {one}" for one in picked)
+    told = f"Nothing is erased yet. To erase it for good, send `/memory forget yes {request}{numbers}`."
+    if not picked and len(pieces_of(survey)) > 1:
+        told += (
+            f" To erase only some of it, send its numbers, such as `/memory forget only {request} 1`: I show "
+            "what goes and what is left before anything is erased."
+        )
+    return told
 
 
 def _others(refused: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bot.memory.forgetting.wording import (
     Wording,
@@ -21,6 +21,25 @@ _NUMBERS = re.compile(r"#?\d{1,9}(?:[\s,]+#?\d{1,9})*,?")
 
 
 @dataclass(frozen=True, slots=True)
+class Spared:
+    """What a person keeps of what was found.
+
+    Attributes:
+        facts: Numbers of facts that stay.
+        messages: Tapes and ids of messages that do not go whole: of each go the words about what goes.
+        others: So it is for all messages that are not in ``gone``.
+        gone: Tapes and ids of messages that go whole.
+        held: Records of the memory bus stay.
+    """
+
+    facts: frozenset[int] = frozenset()
+    gone: frozenset[tuple[str, int]] = frozenset()
+    messages: frozenset[tuple[str, int]] = frozenset()
+    others: bool = False
+    held: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Wanted:
     """What is to be forgotten: facts by their numbers, or all that holds all of some words.
 
@@ -32,6 +51,7 @@ class Wanted:
             their chain.
         ended: Numbers of facts that are believed no more and repeat it: each goes alone, without what
             it rests on.
+        spared: What of it all is kept.
     """
 
     facts: frozenset[int] = frozenset()
@@ -39,6 +59,7 @@ class Wanted:
     phrases: tuple[str, ...] = ()
     shown: frozenset[int] = frozenset()
     ended: frozenset[int] = frozenset()
+    spared: Spared = field(default_factory=Spared)
 
     @property
     def by_words(self) -> bool:

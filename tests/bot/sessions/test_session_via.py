@@ -237,7 +237,7 @@ async def test_a_command_from_elsewhere_is_erased_with_what_it_said(tmp_path):
         await host.channel.ask("hello")
         await give(host, web, "/memory add The user owns a numbat")
         await give(host, web, '/memory forget "numbat"')
-        erase, _ = web.answers[-1].buttons
+        erase, *_ = web.answers[-1].buttons
         assert "numbat" not in await give(host, web, erase.command)
         await host.until_pending(0)
         tape = await host.tape()

@@ -187,11 +187,11 @@ def _take(working: WorkingSet, reader: Reader) -> str:
     elif name == "assumed":
         sure = {"confidence": reader.value(":")} if reader.take(" ") else {}
         reader.expect(": ")
-        listed = [reader.value(_ITEM)]
+        texts = [reader.value(_ITEM)]
         while reader.take("; "):
-            listed.append(reader.value(_ITEM))
+            texts.append(reader.value(_ITEM))
         rest = reader.cells().get("")
-        working.assumptions.extend(join_content(main, "a", rest) | sure for main in listed)
+        working.assumptions.extend(join_content(main, "a", rest) | sure for main in texts)
     else:
         working.local_decisions.append(_decided(reader))
     return ""

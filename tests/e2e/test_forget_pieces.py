@@ -1,0 +1,227 @@
+"""A person erases some of what was found: what they keep stays believed, with the words that it rests on."""
+
+from __future__ import annotations
+
+import random
+import re
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from forget_home import CONFIRMATION, PERSON, TOWN, home
+from forget_traces import traces
+from nursery import nursery
+
+from bot.llm.offline.model import OfflineModel
+from bot.memory.facts.fact import Fact
+from bot.memory.facts.fold import folded
+from bot.memory.forgetting.plan import FORGOTTEN
+from bot.tape.stores.examine import examine
+from bot.testing.host import Host
+
+BOTH = f"I live in {TOWN} and my sister Ola is a nurse."
+LEFT = "[erased] and my sister Ola is a nurse."
+HOST = Path(__file__).with_name("forget_host.py")
+KILLS = 20
+
+
+@asynccontextmanager
+async def told(folder: Path, *texts: str) -> AsyncIterator[Host]:
+    """A home whose responder learns what it is told, and has been told this."""
+    async with home(folder, OfflineModel()) as host:
+        for text in texts:
+            await host.channel.ask(text)
+        yield host
+
+
+async def facts(host: Host) -> dict[str, Fact]:
+    return {one.text: one for one in folded(await host.store.read(PERSON)).active()}
+
+
+def commands(host: Host) -> list[str]:
+    return [one.command for one in host.channel.answers[-1].buttons]
+
+
+async def until_clean(host: Host, folder: Path) -> None:
+    await host.bus.drain()
+    await host.until(lambda: not traces(folder / "bus", [TOWN]))
+    assert traces(folder, [TOWN]) == []
+
+
+async def test_what_the_same_message_taught_beside_it_stays_with_its_words(tmp_path: Path) -> None:
+    async with told(tmp_path, BOTH, "It rains today.") as host:
+        before = await host.tape()
+        number = next(one.id for one in before if one.payload.get("content") == BOTH)
+        question = await host.channel.ask(f"/memory forget {TOWN}")
+        assert question.splitlines()[2:5] == [
+            f"1. The user lives in {TOWN}. (fact 1)",
+            "2. The user's sister Ola is a nurse. (fact 2)",
+            f"3. Message of 2026-02-10 10:00, Ada: {BOTH}",
+        ]
+        everything, only, *_, keep = commands(host)
+        assert keep == "/memory"
+        assert f"send `{everything}`" in question
+        assert f"`{only}`" in question
+
+        exactly = await host.channel.ask(only)
+        assert exactly.splitlines()[2] == f"1. The user lives in {TOWN}. (fact 1)"
+        assert "nurse. (fact 2)" not in exactly
+        assert f"only the words about it go. This is left:\n- {LEFT}\n" in exactly
+        assert traces(tmp_path, [TOWN])
+        confirm, keep = commands(host)
+        assert confirm == f"{everything} 1"
+        done = await host.channel.ask(confirm)
+        assert done.startswith("Forgotten: 1 fact, 0 messages, words of 1 message and ")
+        await until_clean(host, tmp_path)
+
+        after = await host.tape()
+        assert [one.id for one in after[: len(before)]] == [one.id for one in before]
+        assert after[number - before[0].id].payload["content"] == LEFT
+        kept = (await facts(host))["The user's sister Ola is a nurse."]
+        assert [(one.entry, one.quote) for one in kept.evidence] == [
+            (number, "my sister Ola is a nurse.")
+        ]
+        assert "my sister Ola is a nurse" in await host.channel.ask("/memory why 2")
+        assert "nurse" in await host.channel.ask("What is my sister's job?")
+        assert "It rains today." in [one.payload.get("content") for one in after]
+        assert await host.channel.ask(confirm) == done
+        await until_clean(host, tmp_path)
+    assert not examine(tmp_path / "tapes", "").problems
+    async with home(tmp_path, OfflineModel()) as host:
+        assert list(await facts(host)) == ["The user's sister Ola is a nurse."]
+
+
+async def test_all_of_it_goes_where_no_piece_is_picked(tmp_path: Path) -> None:
+    async with told(tmp_path, BOTH) as host:
+        await host.channel.ask(f"/memory forget {TOWN}")
+        done = await host.channel.ask(commands(host)[0])
+        assert done.startswith("Forgotten: 2 facts, 1 message and ")
+        assert await facts(host) == {}
+        await until_clean(host, tmp_path)
+
+
+async def test_it_is_said_what_would_lose_its_evidence_and_a_number_alone_need_not_take_it(
+    tmp_path: Path,
+) -> None:
+    async with told(tmp_path, BOTH) as host:
+        question = await host.channel.ask("/memory forget 1")
+        assert (
+            "This stays believed, but nothing would be left of what was said for it:\n"
+            "- The user's sister Ola is a nurse. (fact 2)\n"
+        ) in question
+        exactly = await host.channel.ask(commands(host)[1])
+        assert "nothing would be left" not in exactly
+        assert LEFT in exactly
+        assert "words of 1 message" in await host.channel.ask(commands(host)[0])
+        await until_clean(host, tmp_path)
+        (kept,) = (await facts(host)).values()
+        assert [one.quote for one in kept.evidence] == ["my sister Ola is a nurse."]
+
+
+async def test_a_message_alone_goes_whole_and_what_it_taught_stays_without_it(
+    tmp_path: Path,
+) -> None:
+    async with told(tmp_path, "My sister Ola is a nurse.", "Ola sang.") as host:
+        await host.channel.ask("/memory forget Ola")
+        listed = host.channel.answers[-1].text.splitlines()
+        number = next(line.partition(".")[0] for line in listed if "My sister" in line)
+        yes = commands(host)[0]
+        exactly = await host.channel.ask(f"/memory forget only {yes.split()[-1]} {number}")
+        assert "This stays believed, but nothing would be left" in exactly
+        assert "Forgotten: 0 facts, 1 message and" in await host.channel.ask(commands(host)[0])
+        (kept,) = (await facts(host)).values()
+        assert (kept.text, [one.quote for one in kept.evidence]) == (
+            "The user's sister Ola is a nurse.",
+            [""],
+        )
+        contents = [one.payload.get("content") for one in await host.tape()]
+        assert "Ola sang." in contents
+        assert "My sister Ola is a nurse." not in contents
+
+
+async def test_what_the_memory_bus_holds_is_a_piece_and_stays_where_it_is_not_picked(
+    tmp_path: Path,
+) -> None:
+    async with told(tmp_path, BOTH, f"/reference set city {TOWN}") as host:
+        await host.channel.ask(f"/memory forget {TOWN}")
+        assert "\n4. a shared value\n" in host.channel.answers[-1].text
+        yes = commands(host)[0]
+        exactly = await host.channel.ask(f"/memory forget only {yes.split()[-1]} 1,2 3")
+        assert "shared value" not in exactly
+        assert "Forgotten: 2 facts, 1 message" in await host.channel.ask(commands(host)[0])
+        assert TOWN in await host.channel.ask("/reference city")
+        assert await facts(host) == {}
+        assert BOTH not in [one.payload.get("content") for one in await host.tape()]
+
+
+async def test_where_no_word_tells_them_apart_that_is_said_before_the_message_goes_whole(
+    tmp_path: Path,
+) -> None:
+    async with told(tmp_path, "My sister Ola is a nurse.") as host:
+        await host.channel.ask("/memory add The user has Kowalski siblings")
+        await host.channel.ask("/memory forget 1")
+        exactly = await host.channel.ask(commands(host)[1])
+        assert "1 message would go whole, though not picked" in exactly
+        done = await host.channel.ask(commands(host)[0])
+        assert done.startswith("Forgotten: 1 fact, 1 message and")
+
+
+async def test_numbers_that_were_not_shown_erase_nothing(tmp_path: Path) -> None:
+    async with told(tmp_path, BOTH) as host:
+        await host.channel.ask(f"/memory forget {TOWN}")
+        yes = commands(host)[0]
+        for form in (f"{yes} 9", f"{yes} 0", f"{yes.replace('yes', 'only')} 9"):
+            assert "the numbers of what was shown are 1 to 3" in await host.channel.ask(form)
+        assert "no such request" in await host.channel.ask("/memory forget only 1 1")
+        assert len(await facts(host)) == 2
+        await host.channel.ask(f"/memory forget {TOWN}")
+        assert "newest" in await host.channel.ask(f"{yes} 1")
+
+
+async def test_the_tool_offers_pieces_too(tmp_path: Path) -> None:
+    async with told(tmp_path, BOTH) as host:
+        answer = await host.channel.ask(f"Forget {TOWN}.")
+        found = re.search(r"`(/memory forget only \d+ 1)`", answer)
+        assert found is not None, answer
+        assert LEFT in await host.channel.ask(found[1])
+        assert "words of 1 message" in await host.channel.ask(commands(host)[0])
+        await until_clean(host, tmp_path)
+        assert list(await facts(host)) == ["The user's sister Ola is a nurse."]
+
+
+@pytest.mark.slow
+async def test_kill_9_at_any_moment_leaves_the_kept_fact_its_evidence_and_no_byte_of_the_rest(
+    tmp_path: Path,
+) -> None:
+    prepared, chance = tmp_path / "prepared", random.Random(7)
+    async with told(prepared, BOTH, "It rains today.", "/new", "Where do I live?") as host:
+        await host.channel.ask(f"/memory forget {TOWN}")
+        command = f"{commands(host)[0]} 1"
+        await host.bus.drain()
+    with nursery(HOST) as children:
+        whole = tmp_path / "whole"
+        shutil.copytree(prepared, whole)
+        [done, _] = children.life(folder=whole, command=command, times=0, part=0.0)
+        changes = done["changes"]
+        for number in range(KILLS):
+            folder = tmp_path / f"killed-{number}"
+            shutil.copytree(prepared, folder)
+            at = 1 + number * changes // KILLS + chance.randrange(max(1, changes // KILLS))
+            children.life(
+                folder=folder, command=command, times=at, part=chance.choice((0.0, 0.5, 1.0))
+            )
+            async with home(folder, OfflineModel()) as host:
+                await host.channel.send(command, message_id=CONFIRMATION)
+                await host.bus.drain()
+                texts = [e.data.get("text", "") for e in await host.tape() if e.name == "reply"]
+                assert texts[-1].startswith("Forgotten: 1 fact"), at
+                assert len(await host.events(FORGOTTEN, PERSON)) == 1
+                await until_clean(host, folder)
+                (kept,) = (await facts(host)).values()
+                assert [one.quote for one in kept.evidence] == ["my sister Ola is a nurse."], at
+                entry = (await host.store.read("fake:1", *[kept.evidence[0].entry] * 2))[0]
+                assert entry.payload["content"] == LEFT
+            assert not examine(folder / "tapes", "").problems, at
+            shutil.rmtree(folder)
