@@ -34,6 +34,12 @@ _NEWER_END = "\n(end of long-term memory)"
 _NEWER_PART = re.compile(r"^(?P<name>Shared with everyone|Reference):$", re.MULTILINE)
 _HANDOFF = re.compile(r"<handoff [^<>\n]*>\n")
 _HANDOFF_END = "\n</handoff>"
+_HANDED_ON = frozenset(
+    {"summary", "next_steps", "source", "owner", "reason", "name", "parent", "session", "previous"}
+)
+"""What a handoff has fields for."""
+
+_WRITTEN_AT = re.compile(r"^\[\d{4}-\d\d-\d\d(?: \d\d:\d\d)?\] ")
 ASSISTANT = "tapebot"
 
 
@@ -206,6 +212,26 @@ def _records(content: str) -> str:
     return content[content.rfind(_RECORDS) + len(_RECORDS) :] if _RECORDS in content else ""
 
 
+def _handed_on(note: str) -> str:
+    """Return what a handoff says of what came before: its summary, and what comes next."""
+    told: dict[str, list[str]] = {}
+    field = ""
+    for line in note.split("\n"):
+        name, sep, rest = line.partition(": ")
+        if sep and name in _HANDED_ON:
+            field = name
+            told.setdefault(field, []).append(rest)
+        elif field:
+            told[field].append(line)
+    summary = _WRITTEN_AT.sub("", "\n".join(told.get("summary", ())).strip())
+    try:
+        steps = json.loads("\n".join(told.get("next_steps", ())))
+    except ValueError:
+        steps = []
+    listed = [str(one) for one in steps] if isinstance(steps, list) else []
+    return "\n".join([summary, *([f"Next: {'; '.join(listed)}"] if listed else ())]).strip()
+
+
 def _block(system: str) -> str:
     start = system.find("\n<memory>\n")
     if system.startswith("<memory>\n"):
@@ -329,7 +355,7 @@ def read(request: ModelRequest) -> Prompt:
         earlier=tuple(one for one in people if one.at < start),
         memory=_memory(system, records),
         notes=_notes(system, people[-1].date if people else ""),
-        handoff=handed if ended else "",
+        handoff=_handed_on(handed) if ended else "",
         done=_done(messages, start),
         first=not answers,
         tools=_allowed(request),

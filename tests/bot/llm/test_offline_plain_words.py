@@ -36,7 +36,7 @@ HOSTILE = [
 # Of a text without white space, quotation marks and backslashes.
 MARKS = re.compile(
     r"\|v\d|\d\d-\d\dT\d\d|\.\d{3}\b|#\d|\(key:|year2026|Problemathand:|\(set20|Beliefs:|\((?:conclusion|policy)p"
-    r"|assumed\.\d|\|why|\|sum|lane|v\d+\d\d-\d\d|p1:|\(workedonnow"
+    r"|assumed\.\d|\|why|owner:|source:\[|Anotefromtherecord|\|sum|lane|v\d+\d\d-\d\d|p1:|\(workedonnow"
 )
 
 QUESTIONS = (
@@ -196,6 +196,23 @@ async def test_what_is_worked_on_is_told_with_its_notes_and_of_nothing_else(tmp_
         assert await ask("What is still open?") == 'For "Taxes":\n- Open question: "who signs?"'
         await ask("/problem switch general")
         assert "Taxes" not in await ask("What are we working on?")
+
+
+async def test_where_a_session_left_off_is_told_without_the_fields_of_its_handoff(tmp_path):
+    async with session_host(tmp_path, OfflineModel()) as host:
+        ask = host.channel.ask
+        await ask("I live in Rome.")
+        await ask("/new")
+        told = await ask("Where did we leave off?")
+        assert told.startswith('My note from the former session: "The conversation had 2 messages')
+        assert told.partition("\n")[0].endswith('"I live in Rome."."')
+        await ask("/problem new Taxes")
+        await ask("/problem note must send by Friday")
+        await ask("/problem switch general")
+        await ask("/problem switch Taxes")
+        told = await ask("Where did we leave off?")
+        assert "must: send by Friday" in told
+        assert "name:" not in told
 
 
 async def test_a_memory_that_an_earlier_version_wrote_is_told_in_plain_words_too():
