@@ -120,7 +120,7 @@ def told_value(one: Value, *, group: bool) -> str:
         text, cut = text[:_LONGEST].rstrip() + "…", True
     told = f"{whose} {name} {'are' if many else 'is'} {text}"
     if one.day:
-        who = "I noted it" if one.by_assistant else "it was set" if whose == "The" else "you set it"
+        who = "I noted it" if one.by_assistant else "set" if whose == "The" else "you set it"
         told += f" ({who} on {one.day})"
     told += "."
     if one.stale:

@@ -43,6 +43,7 @@ class Survey:
         sources: The tapes, each as far as it was read.
         facts: Facts of the home scope that would go, by number.
         ended: Numbers of those that only repeat what goes, and are believed no more.
+        beside: Numbers of those that do not hold the words asked for, but rest on a message that does.
         shown: The first messages that would go.
         places: Where each of these is.
         said: How many there are.
@@ -60,6 +61,7 @@ class Survey:
     sources: tuple[Source, ...]
     facts: tuple[Fact, ...] = ()
     ended: frozenset[int] = frozenset()
+    beside: frozenset[int] = frozenset()
     shown: tuple[TapeEntry, ...] = ()
     places: tuple[tuple[str, int], ...] = ()
     said: int = 0
@@ -282,7 +284,7 @@ class Surveyor:
             erased=frozenset(survivors.erased),
         )
         plan, lost = with_beliefs(plan, sources, survivors.folds)
-        home = self.memory.home.name
+        home, wanted = self.memory.home.name, finding.wanted
         ended = {number for scope, number in finding.facts.keys() - chosen if scope == home}
         return Survey(
             plan,
@@ -293,6 +295,11 @@ class Surveyor:
                 if scope == home and fact.text
             ),
             ended=frozenset(ended | finding.wanted.ended),
+            beside=frozenset(
+                number
+                for (scope, number), fact in finding.facts.items()
+                if scope == home and wanted.by_words and not wanted.is_in([fact.text])
+            ),
             shown=tuple(finding.shown.values()),
             places=tuple(finding.shown),
             said=finding.said,

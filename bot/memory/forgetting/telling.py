@@ -85,7 +85,8 @@ def question(survey: Survey, timezone: tzinfo | None) -> str:
 
 def _piece(piece: Piece, survey: Survey, facts: Mapping[int, Fact], timezone: tzinfo | None) -> str:
     if piece.kind == "fact":
-        return _fact(facts[piece.facts[0]])
+        number = piece.facts[0]
+        return _fact(facts[number], ", learned from the same words" * (number in survey.beside))
     if piece.kind == "facts":
         return _counted(len(piece.facts), "more fact")
     if piece.kind == "held":
@@ -97,8 +98,8 @@ def _piece(piece: Piece, survey: Survey, facts: Mapping[int, Fact], timezone: tz
     return f"Message of {local_time(entry, timezone)}, {speaker(entry)}: {told}"
 
 
-def _fact(fact: Fact) -> str:
-    return f"{one_line(fact.text, _EXCERPT)} (fact {fact.id})"
+def _fact(fact: Fact, more: str = "") -> str:
+    return f"{one_line(fact.text, _EXCERPT)} (fact {fact.id}{more})"
 
 
 def _beside(survey: Survey) -> Iterator[str]:
@@ -129,10 +130,18 @@ def confirming(request: int, survey: Survey, picked: Sequence[int] = ()) -> str:
     """Return how a request is confirmed, and how some of it is: not every channel shows buttons."""
     numbers = "".join(f" {one}" for one in picked)
     told = f"Nothing is erased yet. To erase it for good, send `/memory forget yes {request}{numbers}`."
-    if not picked and len(pieces_of(survey)) > 1:
+    pieces = pieces_of(survey)
+    if not picked and len(pieces) > 1:
+        # What holds the words itself, and not what was merely said beside it.
+        direct = [
+            number
+            for number, one in enumerate(pieces, 1)
+            if one.kind == "fact" and not survey.beside.issuperset(one.facts)
+        ]
+        example = " ".join(map(str, direct[:_MOST_LISTED] or [1]))
         told += (
-            f" To erase only some of it, send its numbers, such as `/memory forget only {request} 1`: I show "
-            "what goes and what is left before anything is erased."
+            f" To erase only some of it, send its numbers, such as `/memory forget only {request} {example}`: I "
+            "show what goes and what is left before anything is erased."
         )
     return told
 
