@@ -8,6 +8,7 @@ Rule 3: long-term memory has a size that still fits every prompt.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from datetime import date, timedelta
 
@@ -82,18 +83,26 @@ def says_nothing(text: str) -> bool:
     return _NOTHING.fullmatch(text.strip()) is not None
 
 
+def _without(lines: Sequence[str], kept: Counter[str]) -> list[str]:
+    """Return lines without those that are kept, each as often as it is."""
+    times = kept.copy()
+    rest = []
+    for line in lines:
+        if times[line]:
+            times[line] -= 1
+        else:
+            rest.append(line)
+    return rest
+
+
 def _lost(before: Sequence[str], after: Sequence[str]) -> list[str]:
     """Return the lines that no line of the new text stands for.
 
     A new line may stand for several old ones, but each of its words only for one of them.
     """
-    left = list(after)
-    changed = []
-    for line in before:
-        if line in left:
-            left.remove(line)
-        else:
-            changed.append(line)
+    kept = Counter(before) & Counter(after)
+    changed = _without(before, kept)
+    left = _without(after, kept)
     heirs = [set(words_of(line)) for line in left]
     lost = []
     for line in changed:

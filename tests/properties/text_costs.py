@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import mmap
+import os
 import signal
 import struct
 import subprocess
@@ -16,18 +17,21 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
+from typing import TextIO
 
 from hostile_texts import HostileText
 
 HERE = Path(__file__).parent
 SHORT, LONG = 2_000, 16_000
-LIMIT = 5.0
+LIMIT = 8.0
 """Seconds of processor time that one text may take before the process is killed."""
 # Eight times the text may cost eight times as much, and n log n a little more; a square costs 64 times.
 _MOST_GROWTH = 24.0
-_LONGEST = 1.0
+_LONGEST = 3.0
 _NOISE = 0.004
+_COUNT = count()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +43,8 @@ class Work:
     texts: Sequence[HostileText]
 
 
-def measure(works: Sequence[Work], tried: int, first: int, progress: Path) -> None:
-    """Print what grows too fast, from one piece of work on; write down where it stands."""
+def measure(works: Sequence[Work], tried: int, first: int, progress: Path, report: TextIO) -> None:
+    """Report what grows too fast, from one piece of work on; write down where it stands."""
     with progress.open("r+b") as file, mmap.mmap(file.fileno(), 8) as standing:
         for number, work in enumerate(works[first:], first):
             cost = {}
@@ -50,8 +54,8 @@ def measure(works: Sequence[Work], tried: int, first: int, progress: Path) -> No
             for text in sorted(cost, key=cost.__getitem__, reverse=True)[:3]:
                 standing[:] = struct.pack("ii", number, work.texts.index(text))
                 if finding := _grows(work, text):
-                    sys.stdout.write(json.dumps(finding) + "\n")
-                    sys.stdout.flush()
+                    report.write(json.dumps(finding) + "\n")
+                    report.flush()
                     break
 
 
@@ -72,7 +76,8 @@ def _grows(work: Work, text: HostileText) -> str | None:
 
 
 def _cost(work: Work, text: HostileText, length: int) -> float:
-    given = text.of_length(length)
+    # Never the same text twice: what was answered before may be remembered.
+    given = text.of_length(length + next(_COUNT) % 64 * len(text.piece))
     # The signal's default action ends the process, even within one call of a pattern.
     signal.setitimer(signal.ITIMER_PROF, LIMIT)
     before = time.thread_time()
@@ -130,9 +135,14 @@ def findings(program: str, *arguments: str) -> tuple[list[str], list[str]]:
 def main(works: Sequence[Work], problems: Sequence[str], tried: int) -> None:
     """Measure, as the parent asks."""
     first, progress = int(sys.argv[-2]), Path(sys.argv[-1])
+    # What is measured may print.
+    report = os.fdopen(os.dup(1), "w")
+    with Path(os.devnull).open("w") as nowhere:
+        os.dup2(nowhere.fileno(), 1)
+        os.dup2(nowhere.fileno(), 2)
     for problem in problems:
-        sys.stdout.write(json.dumps({"problem": problem}) + "\n")
+        report.write(json.dumps({"problem": problem}) + "\n")
     named = [(work.name, [str(text) for text in work.texts]) for work in works]
-    sys.stdout.write(json.dumps({"names": named}) + "\n")
-    sys.stdout.flush()
-    measure(works, tried, first, progress)
+    report.write(json.dumps({"names": named}) + "\n")
+    report.flush()
+    measure(works, tried, first, progress, report)

@@ -14,6 +14,8 @@ from bot.llm.offline.grammar import VERBS, is_past
 from bot.llm.offline.words import words
 
 _MAX_SENTENCES = 60
+_LONGEST = 2_000
+_LONGEST_ENDING = 40
 _ENDS = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？؟])|\n+")
 _ABBREVIATION = re.compile(r"\b(?:St|Dr|Mr|Mrs|Ms|Prof|No|vs|e\.g|i\.e|approx|Mt|Jr|Sr|[A-Z])\.$")
 _ALWAYS_ON = re.compile(r"\b(?:esp|approx|ca|incl|dept|e\.g|i\.e)\.$", re.IGNORECASE)
@@ -80,22 +82,23 @@ _ASKS = re.compile(
 
 def sentences(text: str) -> list[str]:
     """Return the sentences of a text, at most the first sixty."""
-    found: list[str] = []
+    found: list[list[str]] = []
     for part in _ENDS.split(text[:100_000]):
         piece = part.strip()
         if not piece:
             continue
         if found and _goes_on(found[-1], piece):
-            found[-1] += f" {piece}"
+            found[-1].append(piece)
         elif len(found) == _MAX_SENTENCES:
             break
         else:
-            found.append(piece)
-    return found
+            found.append([piece])
+    return [" ".join(pieces) for pieces in found]
 
 
-def _goes_on(before: str, piece: str) -> bool:
+def _goes_on(pieces: list[str], piece: str) -> bool:
     """Return whether the full stop between two pieces ends an abbreviation, not a sentence."""
+    before = " ".join(pieces[-2:])[-_LONGEST_ENDING:]
     if _ABBREVIATION.search(before) or _ALWAYS_ON.search(before):
         return True
     if _MAY_END.search(before):
@@ -110,7 +113,7 @@ def without_code(text: str) -> str:
 
 def is_code(text: str) -> bool:
     """Return whether a sentence looks like a line of a program."""
-    if len(text) > 2000:
+    if len(text) > _LONGEST:
         return False
     if _CODE.search(text):
         return True
@@ -186,7 +189,9 @@ def has_verb(text: str) -> bool:
 
 
 def clauses(text: str) -> list[str]:
-    """Return the clauses of a sentence that can stand alone."""
+    """Return the clauses of a sentence that can stand alone; one that nobody could say is left whole."""
+    if len(text) > _LONGEST:
+        return [text]
     parts: list[str] = []
     start = 0
     for found in _JOIN.finditer(text):

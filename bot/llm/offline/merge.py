@@ -102,14 +102,22 @@ def merge(current: str, facts: Sequence[str]) -> Merged:
 
 def matching(current: str, topic: str) -> tuple[str, ...]:
     """Return the lines of memory that speak of a topic, exactly as they stand."""
+    wanted = _wanted(topic)
     lines = [line for line in current.split("\n") if _is_fact(line)]
-    return tuple(line for line in lines if speaks_of(line, topic))
+    return tuple(line for line in lines if _speaks_of(line, wanted))
 
 
 def speaks_of(line: str, topic: str) -> bool:
     """Return whether a line of memory speaks of a topic, in its words or those of a translation."""
-    wanted = [set(terms(reading)) for reading in readings(topic)]
-    return any(one and one <= _spoken_of(line) for one in wanted)
+    return _speaks_of(line, _wanted(topic))
+
+
+def _wanted(topic: str) -> list[set[str]]:
+    return [found for reading in readings(topic) if (found := set(terms(reading)))]
+
+
+def _speaks_of(line: str, wanted: list[set[str]]) -> bool:
+    return any(one <= _spoken_of(line) for one in wanted)
 
 
 @lru_cache(maxsize=4096)

@@ -35,11 +35,12 @@ def _part(sentence: str, learned: str) -> str:
     sought = set(terms(learned))
     spans = [(found.start(), found.end()) for found in _WORD.finditer(sentence)]
     # Texts are bounded, but a text without spaces is one word.
-    parts = [_from(sentence, spans, at) for at in range(len(spans))][:400]
+    parts = [_from(sentence, spans, at) for at in range(min(len(spans), 400))]
     return max(parts, key=lambda part: (len(sought & set(terms(part))), len(part)))
 
 
 def _from(sentence: str, spans: list[tuple[int, int]], at: int) -> str:
     start = spans[at][0]
-    ends = [end for _, end in spans[at:] if end <= start + LONGEST]
+    # A word has at least a character and a space.
+    ends = [end for _, end in spans[at : at + LONGEST] if end <= start + LONGEST]
     return sentence[start : ends[-1] if ends else start + LONGEST]

@@ -249,10 +249,10 @@ def _same_source(grounds: _Grounds, theirs: set[str]) -> bool:
 
 def _progress(text: str, known: Iterable[str]) -> float:
     """Return how much of a text is new beside what is known, 0 to 1."""
-    mine = set(words_of(text))
+    mine, plain = set(words_of(text)), folded(text)
     nearest = 0.0
     for one in known:
-        if folded(one) == folded(text) or same(text, one):
+        if folded(one) == plain or same(text, one):
             return 0.0
         theirs = set(words_of(one))
         nearest = max(nearest, len(mine & theirs) / (len(mine | theirs) or 1))

@@ -308,7 +308,8 @@ def summary_now(problem: Problem) -> str:
 
 def joined(new: str, old: str) -> str:
     """Return a summary with what it takes the place of behind it, as far as there is room."""
-    kept = [line for line in old.splitlines() if line not in new.splitlines()]
+    repeated = frozenset(new.splitlines())
+    kept = [line for line in old.splitlines() if line not in repeated]
     return "\n".join([*([new] if new else []), *kept])[:_LONGEST_SUMMARY]
 
 

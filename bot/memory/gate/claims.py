@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from datetime import date
+from functools import lru_cache
 
 from bot.memory.gate.claim import USER, Claim, take_apart
 from bot.memory.gate.clauses import clauses, repeats, sentences, supposes, takes_back
@@ -251,8 +252,7 @@ def _not_stated(
 
 def overlap(claim: str, said: str) -> float:
     """Return the share, 0 to 1, of a claim's content words that were said; 0 where it has none."""
-    low = USER.sub(" ", fold(claim[:MAX_CLAIM]))
-    wanted = list(dict.fromkeys(content(low)))
+    wanted = _content_of(claim[:MAX_CLAIM])
     if not wanted:
         return 0.0
     low = fold(said[:MAX_SAID])
@@ -260,6 +260,12 @@ def overlap(claim: str, said: str) -> float:
     known = Names(said[:MAX_SAID])
     signs = pairs(low)
     return sum(one in there or one in signs or one in known for one in wanted) / len(wanted)
+
+
+@lru_cache(maxsize=64)
+def _content_of(claim: str) -> tuple[str, ...]:
+    # Each sentence of a message is compared with the same claim.
+    return tuple(dict.fromkeys(content(USER.sub(" ", fold(claim)))))
 
 
 def best_support(
@@ -273,9 +279,11 @@ def best_support(
         when: The day on which it was said.
         names: How the speaker is called.
     """
+    if len(claim) > MAX_CLAIM:
+        return None
     parts = sentences(text[:MAX_SAID])
     best: tuple[float, int, str] | None = None
-    bare = take_apart(claim, when, frozenset(names)).text if len(claim) <= MAX_CLAIM else claim
+    bare = take_apart(claim, when, frozenset(names)).text
     for many in (1, 2, 3):
         for at in range(len(parts) - many + 1):
             said = " ".join(parts[at : at + many])

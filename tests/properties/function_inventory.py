@@ -1,0 +1,270 @@
+"""Functions of the program that are given texts, found by importing it.
+
+A function is driven where every value that it must be given is a text or of a type in ``SAMPLES``. In the
+packages of ``TEXTS`` each one that takes a text must be driven, or stand in ``LEFT_OUT`` with the reason.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import types
+import typing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from typing import Any
+
+from hostile_texts import HostileText
+from pattern_inventory import modules
+
+from bot.llm.base import ModelRequest
+from bot.llm.offline.prompt import Passage, Prompt, Said, read
+from bot.llm.offline.questions import Question
+from bot.memory.facts.fact import Fact
+from bot.memory.gate.claim import Claim, take_apart
+from bot.memory.gate.clauses import clauses
+from bot.memory.gate.speech import Clause
+from bot.tape.entries import TapeEntry, message
+
+TEXTS = (
+    "bot.agent.views",
+    "bot.commands.parser",
+    "bot.consolidation.checking",
+    "bot.llm.offline",
+    "bot.memory.facts",
+    "bot.memory.forgetting",
+    "bot.memory.gate",
+    "bot.tape.index.terms",
+    "bot.tape.text",
+    "bot.telemetry.redaction",
+    "bot.web.rendering",
+    "channels.text",
+    "channels.console.text",
+    "channels.discord.markup",
+    "channels.telegram.markup",
+)
+
+# Why a function meets no long text of somebody else by itself.
+LEFT_OUT = {
+    "bot.agent.views.exact.exact_context": "joins what a fold and its window already hold",
+    "bot.agent.views.exact.in_view": "chooses entries by their ids",
+    "bot.llm.offline.evidence.level": "weighs terms that were found",
+    "bot.memory.facts.fold.batch_entry": "writes an outcome down",
+    "bot.memory.facts.fold.bus_entry": "writes an outcome down",
+    "bot.memory.forgetting.holding.losing": "goes through records; BusScrubber's wording is driven itself",
+    "bot.memory.forgetting.plan.with_beliefs": "goes through records by their ids",
+    "bot.memory.forgetting.plan.answers": "compares ids",
+    "bot.memory.forgetting.requests.asked_note": "writes a survey down",
+    "bot.llm.offline.merge._settle": "a message gives at most sixty facts",
+    "bot.llm.offline.merge.merge": "memory has at most 8,192 bytes, a message at most sixty facts",
+    "bot.memory.bus.signals._progress": "compares a text with each that is known; both are bounded",
+    "bot.memory.guards._lost": "compares two versions of the memory of at most 8,192 bytes",
+    "bot.telemetry.http.listening": "the host that the owner set",
+    "bot.web.reading.facts._says": "a fact is bounded, and what is sought stands in an address",
+    "bot.web.rendering.page": "needs a request; what it renders is escaped by jinja2",
+}
+# These act on the world, or on what the owner wrote.
+ACTS = (
+    "bot.cli",
+    "bot.app",
+    "bot.settings",
+    "bot.database",
+    "bot.tape.stores.postgres",
+    "bot.bus.postgres",
+)
+
+NOW = datetime(2026, 2, 10, 12, tzinfo=UTC)
+SAMPLES: dict[Any, Callable[[str], Any]] = {
+    str: lambda text: text,
+    bytes: lambda text: text.encode("utf-8", "replace"),
+    int: lambda _: 80,
+    float: lambda _: 0.5,
+    bool: lambda _: True,
+    date: lambda _: NOW.date(),
+    datetime: lambda _: NOW,
+    tzinfo: lambda _: UTC,
+    timedelta: lambda _: timedelta(hours=1),
+    Any: lambda text: text,
+    Claim: lambda text: take_apart(text, None, frozenset()),
+    Clause: lambda text: clauses(f"I say {text}")[0],
+    Fact: lambda text: Fact(1, text),
+    Passage: lambda text: Passage(text, "memory"),
+    Prompt: lambda text: read(
+        ModelRequest([{"role": "system", "content": text}, {"role": "user", "content": text}])
+    ),
+    Question: lambda text: Question(text, "value", (frozenset({"a"}),), frozenset(), text),
+    Said: lambda text: Said(text, "Ada"),
+    TapeEntry: lambda text: message("user", text),
+}
+
+
+_OBJECTS = {Claim, Clause, Fact, Passage, Prompt, Question, Said, TapeEntry}
+
+
+class DistinctWords(HostileText):
+    """Words of which no two are alike, between a beginning and an end that each of them has."""
+
+    def of_length(self, length: int) -> str:
+        """Return as many words as come to a length."""
+        size = len(self.beginning) + len(self.end) + 5
+        return "".join(
+            f"{self.beginning}{_letters(number)}{self.end}" for number in range(length // size + 1)
+        )[:length]
+
+    def __str__(self) -> str:
+        """Return it as an expression."""
+        return f"words that differ, each {self.beginning!r} + word + {self.end!r}"
+
+
+def _letters(number: int) -> str:
+    return "".join(chr(97 + (number // 26**place) % 26) for place in range(5))
+
+
+def hostile_texts() -> list[HostileText]:
+    """Return texts of every kind that is hard for somebody."""
+    pieces = [
+        *("a", "A", "1", " ", "\n", "\t", "_", ".", "?", "-", "*", ">", "[", "]", "(", "`", "<", '"', "'"),
+        *("„", "“", "«", "|", "\\", "#", "&", "~", ":", ",", "/", "@", "{", "$", "é", "あ", "中", "я", "م"),
+        *("\u0301\u0316", "\u200b", "😀", "\U0001f468\u200d", "\x00", "\ud800", "\r\n", "ﷺ", "İ"),
+        *("a ", "A. ", "1 ", "1,", "0.1", "a\n", "\n\n", "\n ", "__a", "-  ", "- ", "* a\n", "> ", ">\n", "1. a\n"),
+        *("[a](", "](", "![", "[a]: b\n", "``a", "```\n", "~~~\n", "<a", "<a>", "</", "<!--", "||a", "|a|\n"),
+        *("| a | b |\n|---|---|\n", "**a", "*a_", "a**b", "\\(", "$a", "# a\n", "a\n=\n", "&amp", "\\\\"),
+        *("https://a.b/", "http://", "www.a", "a@b.", "@a ", "sk-a", "key=", "a=b ", "2026-01-01 ", "12:00 "),
+        *("“a” ", '"a" ', "a-b", "a'b", "A b ", "I am A and ", "My dog is A. ", "not ", "if ", "and ", "Bob: "),
+        *("Bob (1): ", "the user ", "The user likes a. ", "remember that ", "forget ", "what is my ", "said "),
+        *('{"a":', "[1,", "<memory>", "[2026-01-01 10:00] ", "<file a>\n", "<handoff a>\n", "我说", "私は", "日 "),
+    ]  # fmt: skip
+    found = [
+        HostileText("", piece, ("", "\x00")[at % 2 if len(piece) > 1 else 1])
+        for at, piece in enumerate(pieces)
+    ]
+    nested = [
+        HostileText(begin, piece, "")
+        for begin in ("- ", "> ", "I like ", "| a |\n|---|\n", "```", "forget ")
+        for piece in ("[", "> ", "- ", "*a ", "`a", "<a ", "a and ", "| a ", "    ", "(a")
+    ]
+    differ: list[HostileText] = [
+        DistinctWords(begin, "a", end)
+        for begin, end in (
+            ("", " "),
+            ("", "\n"),
+            ("", ". "),
+            ("I like ", ". "),
+            ("[", "](b) "),
+            ("[", "]: b\n"),
+            ("- ", "\n"),
+            ('"', '" '),
+            ("", ": a, "),
+            ("@", " "),
+            ("The user likes A", " and "),
+            ("<", ">"),
+            ("A", " "),
+            ("A", "'s "),
+            ("**", "** "),
+            ("`", "` "),
+        )
+    ]
+    return [*found, *nested, *differ]
+
+
+def functions() -> tuple[list[tuple[str, Callable[[str], object]]], list[str]]:
+    """Return what drives each function with a text, and what is to be done about those not driven."""
+    driven: list[tuple[str, Callable[[str], object]]] = []
+    problems: list[str] = []
+    for _, name in modules():
+        if name.startswith(ACTS):
+            continue
+        module = importlib.import_module(name)
+        for key, value in vars(module).items():
+            function = inspect.unwrap(value) if callable(value) else value
+            if not inspect.isfunction(function) or function.__module__ != name:
+                continue
+            place = f"{name}.{key}"
+            if inspect.iscoroutinefunction(function) or place in LEFT_OUT:
+                continue
+            made = _makers(function)
+            if made is None:
+                continue
+            if made:
+                driven.append((place, _run(function, made)))
+            elif name.startswith(TEXTS) and not key.startswith("_"):
+                # A private function is reached through the public ones.
+                problems.append(
+                    f"{place}{inspect.signature(function)}: give a sample of its types in SAMPLES of"
+                    " tests/properties/function_inventory.py, or say in LEFT_OUT why it meets no long text"
+                )
+    return driven, problems
+
+
+def _makers(function: Callable[..., object]) -> dict[str, Callable[[str], Any]] | None:
+    """Return how each value is made; empty where one cannot be, None where no text is among them."""
+    try:
+        hints = typing.get_type_hints(function)
+    except (NameError, TypeError):
+        return None
+    needed = [
+        one
+        for one in inspect.signature(function).parameters.values()
+        if one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+    ]
+    if not any(_holds_text(hints.get(one.name)) for one in needed):
+        return None
+    made = {one.name: _maker(hints.get(one.name)) for one in needed}
+    return {} if None in made.values() else made  # type: ignore[return-value]
+
+
+def _holds_text(hint: Any) -> bool:
+    plain = hint is str or (isinstance(hint, type) and hint in _OBJECTS)
+    return plain or any(_holds_text(part) for part in typing.get_args(hint))
+
+
+def _maker(hint: Any) -> Callable[[str], Any] | None:
+    if isinstance(hint, typing.Hashable) and hint in SAMPLES:
+        return SAMPLES[hint]
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (types.UnionType, typing.Union):
+        makers = [one for part in parts if part is not types.NoneType and (one := _maker(part))]
+        # None is a value, too, of whatever cannot be made.
+        return makers[0] if makers else (lambda _: None) if types.NoneType in parts else None
+    if origin is typing.Literal:
+        return lambda _: parts[0]
+    if origin is not None and isinstance(origin, type) and issubclass(origin, Mapping):
+        return (
+            None
+            if len(parts) < 2 or _maker(parts[1]) is None
+            else lambda text: {
+                key: _maker(parts[1])(text)  # type: ignore[misc]
+                for key in ("content", "role", "text", text[:40])
+            }
+        )
+    if origin in (list, tuple, set, frozenset, Sequence, Iterable, Iterator, AbstractSet):
+        of = next((part for part in parts if part is not Ellipsis), None)
+        if of is not str:
+            one = _maker(of)
+            if one is None:
+                return None
+            return lambda text: _collected(origin, [one(text)])
+        return lambda text: _collected(origin, [*text.splitlines(), text])
+    return None
+
+
+def _collected(origin: Any, items: list[Any]) -> Any:
+    if origin in (set, frozenset, AbstractSet):
+        return frozenset(items) if origin is not set else set(items)
+    return tuple(items) if origin is tuple else iter(items) if origin is Iterator else items
+
+
+def _run(
+    function: Callable[..., object], made: dict[str, Callable[[str], Any]]
+) -> Callable[[str], object]:
+    kinds = inspect.signature(function).parameters
+
+    def run(text: str) -> object:
+        values = {name: make(text) for name, make in made.items()}
+        positional = [v for n, v in values.items() if kinds[n].kind is not kinds[n].KEYWORD_ONLY]
+        named = {n: v for n, v in values.items() if kinds[n].kind is kinds[n].KEYWORD_ONLY}
+        result = function(*positional, **named)
+        return list(result) if isinstance(result, Iterator) else result
+
+    return run
