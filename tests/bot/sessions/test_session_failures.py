@@ -262,3 +262,18 @@ async def test_a_full_disk_is_told_and_the_turn_goes_on_once_there_is_room(tmp_p
         assert len(await host.events("memory.long_term")) == 1
         [end] = await host.events(TURN_END)
         assert end.data["inbound"] == [sent.id]
+
+
+async def test_a_changed_word_on_the_tape_is_told_in_its_chat_once(tmp_path):
+    async with session_host(tmp_path, ScriptedModel(lambda _: says("ok"))) as host:
+        await host.channel.ask("I live in Bern")
+        await host.channel.ask("hello", chat="2")
+    [path] = (p for p in (tmp_path / "tapes").glob("*.jsonl") if b"Bern" in p.read_bytes())
+    path.write_bytes(path.read_bytes().replace(b"live in Bern", b"live in Born"))
+    async with session_host(tmp_path, ScriptedModel(lambda _: says("still here"))) as host:
+        for chat, text in (("1", "where do I live?"), ("1", "and now?"), ("2", "and I?")):
+            asked = await host.channel.send(text, chat=chat, message_id=text)
+            assert await host.channel.answer_to(asked) == "still here"
+        told = [one for one in host.channel.answers if "is damaged" in one.text]
+    assert [one.address.chat_id for one in told] == ["1"]
+    assert "1 of its entries cannot be read" in told[0].text
