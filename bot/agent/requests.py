@@ -92,18 +92,20 @@ class Requests:
         if changed := self.prompt_entry(prompt):
             await self.tape.append_many(changed)
         offered = self.agent.tools.specs if self.agent.model.profile.tools else []
-        packet, passages = await self._packet(), await self._passages(prompt)
+        fold = self.fold.in_view()
+        packet, passages = await self._packet(), await self._passages(prompt, fold)
         extra = (*packet, *passages, *notes, *([_CLOSING] if closing else []))
         builder = self.agent.builder
         anchors = await self.anchors.read() if builder.anchors else ()
-        history = await self._seen(builder.render(self.fold.window, self.rendered, anchors))
+        spoken = fold.window.spoken()
+        history = await self._seen(builder.render(fold.window, self.rendered, anchors), spoken)
         tail = records_tail(self.fold, self.agent.timezone, extra)
         request = ModelRequest(
             messages=View(prompt, tuple(history), tail).messages(),
             tools=offered,
             tool_choice="none" if closing else "auto",
         )
-        return Built(request, extra, self.fold.version, self._pictures())
+        return Built(request, extra, self.fold.version, self._pictures(spoken))
 
     async def system_prompt(self) -> str:
         """Return the system prompt as it is now."""
@@ -128,17 +130,17 @@ class Requests:
         digest = digest_of(prompt)
         return [] if self.fold.turns.prompt[0] == digest else [system(prompt, hash=digest)]
 
-    async def _seen(self, history: Sequence[ChatMessage]) -> list[ChatMessage]:
+    async def _seen(
+        self, history: Sequence[ChatMessage], spoken: Sequence[TapeEntry]
+    ) -> list[ChatMessage]:
         """Return the history with its images, or with the word that they are not seen."""
         self.images.begin()
-        spoken = self.fold.window.spoken()
         profile = self.agent.model.profile
         return await with_images(
             history, spoken, self.rendered, profile=profile, images=self.images.get
         )
 
-    def _pictures(self) -> dict[str, Any] | None:
-        spoken = self.fold.window.spoken()
+    def _pictures(self, spoken: Sequence[TapeEntry]) -> dict[str, Any] | None:
         if not any(file.visible for entry in spoken for file in attachments(entry.meta)):
             return None
         return {"vision": self.agent.model.profile.vision, "shown": self.images.shown}
@@ -164,7 +166,7 @@ class Requests:
             found.append(f"What was noted here before:\n{problem.summary}")
         return found
 
-    async def _passages(self, prompt: str) -> list[str]:
+    async def _passages(self, prompt: str, fold: SessionFold) -> list[str]:
         """Recall what fits the newest message; many a model would not look it up itself."""
         agent = self.agent
         lives_on_it = agent.builder.recalls or agent.model.profile.small
@@ -175,7 +177,7 @@ class Requests:
             return []
         return await self.recalled.read(
             self.tape,
-            self.fold,
+            fold,
             self.zone,
             agent.clock,
             prompt,

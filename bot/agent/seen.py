@@ -95,8 +95,9 @@ async def seen(tape: TapeService, turn: PastTurn, call: Call, timezone: tzinfo) 
     fold = await fold_at(tape, call.at)
     anchors = await ViewAnchors(tape, fold).read() if builder.anchors else []
     rendered: Rendered = {}
-    plain = builder.render(fold.window, rendered, anchors)
-    spoken = fold.window.spoken()
+    window = fold.in_view().window
+    plain = builder.render(window, rendered, anchors)
+    spoken = window.spoken()
     entries = _origins(plain, rendered, spoken, anchors)
     history = with_placeholders(
         plain, spoken, rendered, vision=call.vision is True, taken=call.images

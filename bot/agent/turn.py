@@ -48,6 +48,7 @@ class Turn:
         inbound: Platform ids of the messages it answers, oldest first.
         partial: The text streamed so far by the running call.
         notes: What the model is told in this turn, at the end of its prompt.
+        alone: It takes in no message that arrives meanwhile.
     """
 
     def __init__(self, session: Requests, on_tool: Callable[[str], Awaitable[None]]) -> None:
@@ -55,6 +56,7 @@ class Turn:
         self.inbound: list[str] = []
         self.partial = ""
         self.notes: list[str] = []
+        self.alone = False
         self._requests = session
         self._agent = session.agent
         self._tape = session.tape
@@ -84,6 +86,7 @@ class Turn:
         inbound: Sequence[str],
         *,
         joined: Sequence[int] = (),
+        retries: Sequence[str] = (),
     ) -> list[TapeEntry]:
         """Put the messages and the turn's beginning on the tape; return the messages as written.
 
@@ -91,11 +94,12 @@ class Turn:
             arrived: Messages that are not on the tape yet.
             inbound: Platform ids of all messages answered.
             joined: Entry ids of queued messages that this turn takes in.
+            retries: Platform ids of messages of interrupted turns that it answers.
         """
         self._began = self._agent.clock.monotonic()
         self.inbound = list(inbound)
         prompt = await self._requests.system_prompt()
-        data = {
+        data: dict[str, Any] = {
             "turn": self.id,
             "inbound": self.inbound,
             "joined": list(joined),
@@ -103,6 +107,8 @@ class Turn:
             "bounds": [self._fold.window.max_messages, self._fold.window.max_tokens],
             "prefix": digest_of(prompt),
         }
+        if retries:
+            data["retries"] = list(retries)
         written = await self._tape.append_composed(
             lambda _: [
                 *arrived,
@@ -156,6 +162,7 @@ class Turn:
         error: str | None = None,
         heard: Sequence[TapeEntry] = (),
         joined: Sequence[int] = (),
+        buttons: Sequence[tuple[str, str]] = (),
     ) -> None:
         """End the turn with a reply that is not the assistant's.
 
@@ -165,14 +172,32 @@ class Turn:
             error: What went wrong.
             heard: Entries of what ended it.
             joined: Ids of queued messages that it takes in at last.
+            buttons: Labels and commands, shown below the reply where the platform has buttons.
         """
         before = list(heard)
         if self.partial:
             before.append(message("assistant", self.partial, turn=self.id, status=status))
             # What the person has read stays where it is.
             text = f"{self.partial.rstrip()} …\n\n_{text}_" if "\n" not in text else text
-        reply = event(REPLY, {"text": text}, turn=self.id)
+        data: dict[str, Any] = {"text": text}
+        if buttons:
+            data["buttons"] = [list(pair) for pair in buttons]
+        reply = event(REPLY, data, turn=self.id)
         await self._end([*before, reply], status, error=error, joined=joined)
+
+    async def split(self, opened: OpenTurn) -> None:
+        """End a turn that answers several messages; each waits for a turn of its own."""
+        data = {
+            "turn": opened.id,
+            "status": "split",
+            "answered": False,
+            "inbound": [],
+            "split": opened.inbound,
+            "usage": opened.spent.as_json(),
+        }
+        await self._tape.append_composed(
+            lambda _: [event(TURN_END, {**data, "pointers": self._fold.pointers()})]
+        )
 
     # Model calls.
 
@@ -288,7 +313,7 @@ class Turn:
     async def _join_waiting(self) -> None:
         """Take in messages that arrived meanwhile."""
         waiting = self._fold.window.waiting()
-        if waiting:
+        if waiting and not self.alone:
             arrived = inbound_ids(waiting)
             data = {
                 "turn": self.id,

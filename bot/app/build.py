@@ -55,6 +55,7 @@ from bot.memory.gate.policy import Thresholds, WriteGate
 from bot.memory.scopes import Scopes
 from bot.sessions.services import SessionServices
 from bot.sessions.supervisor import Supervisor
+from bot.sessions.suspects import Suspects
 from bot.settings import Settings
 from bot.tape.store import TapeStore
 from bot.tools.memory import MEMORY_TOOLS
@@ -355,6 +356,7 @@ def _services(
         idle_seconds=settings.idle_seconds,
         group_context=settings.group_context,
         working_set_hours=settings.working_set_hours,
+        suspects=Suspects(settings.home),
     )
 
 

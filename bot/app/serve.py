@@ -31,6 +31,7 @@ from bot.llm.retry import Warmable
 from bot.settings import Role, Settings
 from bot.telemetry.exporting import exporting
 from bot.telemetry.operations import Operations
+from bot.telemetry.watchdog import Watchdog
 
 logger = logging.getLogger(__name__)
 
@@ -59,14 +60,16 @@ async def serve(settings: Settings, role: Role = "both") -> None:
             f"TAPEBOT_DATABASE_URL: not set, and a {role} by itself shares everything through it; "
             "allowed: postgresql://user:password@host:port/name"
         )
+    watchdog = Watchdog(settings.home)
     try:
         async with (
             exporting(role),
             open_app(settings) as app,
+            watchdog.watching(),
             open_operations(settings, app, role) as operations,
             _carried(app, operations),
         ):
-            await _run(app, role, operations)
+            await _run(app, role, operations, watchdog)
     except BaseExceptionGroup as group:
         if (alone := _alone(group)) is None:
             raise
@@ -96,7 +99,7 @@ async def _carried(app: App, operations: Operations | None) -> AsyncIterator[Non
             tasks.cancel_scope.cancel()
 
 
-async def _run(app: App, role: Role, operations: Operations | None) -> None:
+async def _run(app: App, role: Role, operations: Operations | None, watchdog: Watchdog) -> None:
     async with anyio.create_task_group() as tasks:
         announce = _announcer(app, role, tasks)
         channels = [] if role == "worker" else build_channels(app, announce, console=role == "both")
@@ -114,7 +117,7 @@ async def _run(app: App, role: Role, operations: Operations | None) -> None:
         _tell_of_claims(app, channels, announce)
         with anyio.CancelScope() as stopping:
             # Who is told that it is ready may ask it to stop at once.
-            await tasks.start(_stop_on_signal, stopping, operations)
+            await tasks.start(_stop_on_signal, stopping, operations, watchdog)
             if operations is not None and not stopping.cancel_called:
                 operations.set_unready(None)
             if role == "worker":
@@ -203,10 +206,15 @@ async def _warm(model: Warmable) -> None:
 
 
 async def _stop_on_signal(
-    scope: anyio.CancelScope, operations: Operations | None, *, task_status: TaskStatus[None]
+    scope: anyio.CancelScope,
+    operations: Operations | None,
+    watchdog: Watchdog,
+    *,
+    task_status: TaskStatus[None],
 ) -> None:
     """Cancel the channels when asked to stop."""
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        watchdog.hear(signal.SIGINT, signal.SIGTERM)
         task_status.started()
         async for received in signals:
             logger.info("stopping on %s", received.name)

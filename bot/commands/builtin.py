@@ -22,10 +22,17 @@ NEW = Command(
     destructive=lambda _: True,
 )
 STOP = Command("stop", "stop what I am doing", (), run=None)
+RETRY = Command(
+    "retry",
+    "try again to answer what I was interrupted in, and gave up",
+    (),
+    run=None,
+    waits=lambda _: True,
+)
 
 
 def builtin_commands(more: Iterable[Command] = ()) -> CommandRegistry:
     """Return the registry, with what the program adds."""
     return CommandRegistry(
-        [NEW, STOP, MEMORY, PROBLEM, REFERENCE, TAPE, STATUS, HELP, START, *more]
+        [NEW, STOP, RETRY, MEMORY, PROBLEM, REFERENCE, TAPE, STATUS, HELP, START, *more]
     )

@@ -170,7 +170,7 @@ class Command:
         summary: One line for lists.
         forms: What may stand behind the name, with a line on each; none where there is only the
             plain one.
-        run: Answers it. None for what the session's worker does itself (``/new``, ``/stop``).
+        run: Answers it. None for what the session's worker does itself (``/new``, ``/retry``, ``/stop``).
         waits: Says of arguments whether they may not be acted on while a turn runs.
         owner_only: Members may not give it.
         destructive: Says of arguments whether they take something from everybody in a group: there

@@ -9,7 +9,7 @@ Rule 3: the memory block in the prompt is the zone as it was at the last boundar
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -58,6 +58,8 @@ class Pointers(BaseModel):
         home: The scope that the session's facts belong to; empty for its own tape.
         facts: Id of the last entry that changed facts on this tape, 0 where none did.
         undelivered: Turn, entry, reply-to and inbound of answers without a receipt.
+        split: Messages that each wait for a turn of their own.
+        interrupted: Messages whose turn was given up.
         shown: Platform messages that carry a part of such an answer, by turn.
         spans: The ranges that hold what is in view, where most of what is between is not.
     """
@@ -84,6 +86,8 @@ class Pointers(BaseModel):
     facts: int = 0
     used: str = ""
     undelivered: list[list[Any]] = []
+    split: dict[str, int] = {}
+    interrupted: dict[str, int] = {}
     shown: dict[str, list[str]] = {}
     spans: list[list[int]] = []
 
@@ -158,6 +162,11 @@ class SessionFold:
             self._freeze()
         self.version = entry.id
 
+    def in_view(self) -> SessionFold:
+        """Return the same without the messages that no turn but their own may see."""
+        aside = self.turns.set_aside()
+        return replace(self, window=self.window.without(aside)) if aside else self
+
     def _move(self, home: str) -> None:
         if self.home:
             # What belongs to somebody else leaves the prompt at once.
@@ -189,28 +198,16 @@ class SessionFold:
             "turns": turns.turns,
             "prompt": list(turns.prompt),
             "prompt_tokens": turns.last_prompt_tokens,
+            **_owed(turns),
         }
-        if turns.open is not None:
-            pointers["open"] = {**asdict(turns.open), "spent": turns.open.spent.as_json()}
-        if turns.unsettled:
-            pointers["unsettled"] = dict(turns.unsettled)
-        if turns.commands:
-            pointers["commands"] = dict(turns.commands)
         if self.home:
             pointers["home"] = self.home
         if self.facts.last:
             pointers["facts"] = self.facts.last
         if (used := self.compartments.used) is not None:
             pointers["used"] = iso(used)
-        if turns.undelivered:
-            pointers["undelivered"] = [
-                [one.turn, one.entry, one.reply_to, list(one.inbound)]
-                for one in turns.undelivered.values()
-            ]
         if self.version - mark.reads_from > _SPARSE * (len(self.window.entries) + _SPARSE):
             pointers["spans"] = self.window.spans()
-        if turns.shown:
-            pointers["shown"] = {turn: list(ids) for turn, ids in turns.shown.items()}
         return pointers
 
     def restore(self, pointers: Pointers, found: dict[int, TapeEntry]) -> None:
@@ -257,9 +254,31 @@ class SessionFold:
             turns=pointers.turns,
             prompt=(str(pointers.prompt[0]), int(pointers.prompt[1])),
             last_prompt_tokens=pointers.prompt_tokens,
+            split=dict(pointers.split),
+            interrupted=dict(pointers.interrupted),
         )
         self.home = pointers.home
         self.version = pointers.at
+
+
+def _owed(turns: TurnFold) -> dict[str, Any]:
+    """Return as JSON what is open, unanswered or undelivered; nothing of what there is none of."""
+    owed: dict[str, Any] = {
+        "unsettled": dict(turns.unsettled),
+        "commands": dict(turns.commands),
+        "undelivered": [
+            [one.turn, one.entry, one.reply_to, list(one.inbound)]
+            for one in turns.undelivered.values()
+        ],
+        "split": dict(turns.split),
+        "interrupted": dict(turns.interrupted),
+        "shown": {turn: list(ids) for turn, ids in turns.shown.items()},
+    }
+    if turns.open is not None:
+        owed["open"] = {**asdict(turns.open), "spent": turns.open.spent.as_json()}
+        if not turns.open.retries:
+            del owed["open"]["retries"]
+    return {name: value for name, value in owed.items() if value}
 
 
 def _zone(span: list[int], found: dict[int, TapeEntry]) -> ZoneFold:

@@ -6,6 +6,10 @@ Rule 3: a ``turn.end`` with ``answered`` answers with the message or reply befor
 Rule 4: an answer is delivered once a final ``delivery`` event names its turn, whatever it says; one
     that is not final names platform messages that carry a part of it.
 Rule 5: what was only overheard, and an edit that takes another message's place, is owed nothing.
+Rule 6: a turn that ends as ``split`` gives the messages that it names back, each for a turn of its own.
+Rule 7: what a turn that ends as ``interrupted`` was to answer can be asked for again (``/retry``) until it is
+    answered, or the conversation begins anew.
+Rule 8: what waits by rule 6 or 7 is in view of no turn but its own.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from typing import Any
 
 from bot.llm.base import Usage
 from bot.memory.spoken import LOOP_STEP, TURN_END, TURN_START, is_owed
-from bot.tape.entries import SESSION_FORK, TapeEntry
+from bot.tape.entries import SESSION_FORK, SESSION_NEW, TapeEntry
 
 TURN_RESUME = "turn.resume"
 DELIVERY = "delivery"
@@ -36,6 +40,7 @@ class OpenTurn:
         steps: Model calls whose outcome is on the tape.
         resumes: How often it was taken up again after a kill.
         spent: What its model calls consumed.
+        retries: Platform ids of messages of interrupted turns that it answers.
     """
 
     id: str
@@ -44,6 +49,7 @@ class OpenTurn:
     steps: int = 0
     resumes: int = 0
     spent: Usage = field(default_factory=Usage)
+    retries: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +101,8 @@ class TurnFold:
         turns: How many have ended, commands not counted.
         prompt: Hash and entry id of the last system prompt written.
         last_prompt_tokens: What the provider counted in the last turn's prompt.
+        split: Platform ids of messages that each wait for a turn of their own, with entry ids.
+        interrupted: The same of messages whose turn was given up.
     """
 
     open: OpenTurn | None = None
@@ -106,7 +114,15 @@ class TurnFold:
     turns: int = 0
     prompt: tuple[str, int] = ("", 0)
     last_prompt_tokens: int = 0
+    split: dict[str, int] = field(default_factory=dict)
+    interrupted: dict[str, int] = field(default_factory=dict)
     _said: TapeEntry | None = None
+
+    def set_aside(self) -> frozenset[int]:
+        """Return the ids of messages that are not in view of the turn that runs, or of the next one."""
+        own = set() if self.open is None else {*self.open.inbound, *self.open.retries}
+        waiting = {**self.split, **self.interrupted}
+        return frozenset(entry for inbound, entry in waiting.items() if inbound not in own)
 
     def apply(self, entry: TapeEntry) -> None:
         """Take one entry in."""
@@ -124,11 +140,19 @@ class TurnFold:
             self.open = None
             self.unsettled, self.commands, self.undelivered, self.shown = {}, {}, {}, {}
             self.usage, self.turns = Usage(), 0
+            self.split, self.interrupted = {}, {}
+        elif entry.kind == "anchor" and entry.name == SESSION_NEW:
+            self.interrupted = {}
 
     def _apply_event(self, entry: TapeEntry) -> None:
         data = entry.data
         if entry.name == TURN_START:
-            self.open = OpenTurn(str(data.get("turn")), entry.id, texts(data.get("inbound")))
+            self.open = OpenTurn(
+                str(data.get("turn")),
+                entry.id,
+                texts(data.get("inbound")),
+                retries=texts(data.get("retries")),
+            )
         elif entry.name == TURN_END:
             self._end(data)
         elif entry.name == REPLY:
@@ -154,13 +178,22 @@ class TurnFold:
             self.shown.pop(turn, None)
 
     def _end(self, data: dict[str, Any]) -> None:
-        turn = str(data.get("turn"))
+        turn, status = str(data.get("turn")), data.get("status")
         if self.open is not None and self.open.id == turn:
+            if status == "ok":
+                for inbound in self.open.retries:
+                    self.interrupted.pop(inbound, None)
             self.open = None
-        self.turns += data.get("status") != "command"
+        self.turns += status not in ("command", "split")
+        for inbound in texts(data.get("split")):
+            if (entry := self.unsettled.get(inbound)) is not None:
+                self.split[inbound] = entry
         for inbound in texts(data.get("inbound")):
-            self.unsettled.pop(inbound, None)
+            entry = self.unsettled.pop(inbound, None)
+            if status == "interrupted" and entry is not None:
+                self.interrupted[inbound] = entry
             self.commands.pop(inbound, None)
+            self.split.pop(inbound, None)
         if data.get("answered") is True and self._said is not None:
             reply_to = data.get("reply_to")
             self.undelivered[turn] = Undelivered.of(

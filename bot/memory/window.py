@@ -18,8 +18,8 @@ Rule 9: everything else is bookkeeping and is not in the window.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bot.memory.spoken import (
@@ -209,6 +209,15 @@ class WindowFold:
         if self.edits:
             return [self.edits.get(entry.id, entry) for entry in found]
         return found
+
+    def without(self, aside: Collection[int]) -> WindowFold:
+        """Return the same without some messages, to be looked at and not to be changed."""
+        return replace(
+            self,
+            entries=[entry for entry in self.entries if entry.id not in aside],
+            queued={one: entry for one, entry in self.queued.items() if one not in aside},
+            returned=[entry for entry in self.returned if entry.id not in aside],
+        )
 
     def leaving(self) -> Returning:
         """Return what would come back of the problem that is worked on: its newest whole turns."""

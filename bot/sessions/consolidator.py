@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Any
@@ -31,6 +32,9 @@ logger = logging.getLogger(__name__)
 
 _FIRST_RETRY = 30.0
 _LONGEST_RETRY = 3_600.0
+
+CONSOLIDATION = "(consolidation)"
+"""Stands for the messages that are worked on, where it is a consolidation in the background."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,7 @@ class Consolidator:
         clock: Times the back-off.
         timezone: The user's.
         post: Hands outcomes to the worker.
+        working_on: Notes what works on it meanwhile.
     """
 
     def __init__(
@@ -79,6 +84,7 @@ class Consolidator:
         clock: Clock,
         timezone: tzinfo,
         post: Post,
+        working_on: Callable[[], AbstractContextManager[None]],
     ) -> None:
         self._memory = memory
         self._tape = memory.tape
@@ -89,6 +95,7 @@ class Consolidator:
         self._clock = clock
         self._timezone = timezone
         self._post = post
+        self._working_on = working_on
         self._scope: anyio.CancelScope | None = None
         self._checking: anyio.CancelScope | None = None
         self._unchecked = False
@@ -139,10 +146,11 @@ class Consolidator:
             return
         self._scope = None
         if outcome.result is not None:
-            try:
-                await self._record(outcome.result)
-            except ConsolidationFailed as error:
-                await self.note_failure(error, str(error))
+            with self._working_on():
+                try:
+                    await self._record(outcome.result)
+                except ConsolidationFailed as error:
+                    await self.note_failure(error, str(error))
             return
         await self.note_failure(outcome.error, str(outcome.error))
 
@@ -200,7 +208,7 @@ class Consolidator:
 
     async def _run(self, due: Range, scope: anyio.CancelScope) -> None:
         outcome: Consolidated | None = None
-        with scope:
+        with scope, self._working_on():
             try:
                 outcome = Consolidated(scope, await self._consolidate(due))
             except (ModelError, ConsolidationFailed) as error:
@@ -230,7 +238,7 @@ class Consolidator:
             CONSOLIDATION_SECONDS.observe(time.perf_counter() - began, outcome)
 
     async def _check(self, scope: anyio.CancelScope) -> None:
-        with scope:
+        with scope, self._working_on():
             try:
                 await self._memory.bus.semantic.check_evidence()
             except TapeError as error:

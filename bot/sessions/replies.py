@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from bot.bus import Delivery
+from bot.bus import Button, Delivery
 from bot.commands.parser import ParsedCommand
 from bot.commands.registry import CommandRegistry, CommandReply
 from bot.errors import TapebotError
@@ -18,8 +18,12 @@ from bot.tape.entries import TapeEntry
 logger = logging.getLogger(__name__)
 
 GAVE_UP = (
-    "Something inside tapebot went wrong with this message, more than once; it is in the log. "
-    "Your message is kept. Please try it in other words."
+    "I was interrupted while answering this, more than once, and have stopped trying; why is in my log. "
+    "Your message is kept. To have me try again, press the button or send `/retry`."
+)
+COMMAND_GAVE_UP = (
+    "I was interrupted while doing this, more than once, and have stopped trying; why is in my log. "
+    "To have me try again, give the command again."
 )
 
 ONLY_COMMANDS = (
@@ -31,6 +35,11 @@ _THEIR_OWN = (
     "in the chat itself."
 )
 _OF_ACCOUNTS = frozenset({"link", "login", "unlink"})
+
+
+def retry_button(entry: int) -> tuple[str, str]:
+    """Return label and command of the button that has a message answered after all."""
+    return "Try again", f"/retry {entry}"
 
 
 class Replies:
@@ -145,12 +154,15 @@ class Replies:
         else:
             heard = command_entry(inbound, parsed, self._timezone)
         known = inbound.id in self._fold.turns.commands
+        text, status = (GAVE_UP, "interrupted") if parsed is None else (COMMAND_GAVE_UP, "error")
+        buttons = [Button("Try again", "/retry")] if parsed is None else []
+        logger.warning("message %s of %s is given up: it broke down", inbound.id, inbound.session)
         turn = new_id("turn")
         await self._zone.edit(
             None,
             lambda _, __, ___: [
                 *([] if known else [heard]),
-                *command_end(turn, inbound, GAVE_UP, self._fold, status="error"),
+                *command_end(turn, inbound, text, self._fold, status=status, buttons=buttons),
             ],
         )
         await self._receipts.send()

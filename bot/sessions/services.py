@@ -14,6 +14,7 @@ from bot.consolidation.policy import Policy
 from bot.memory.archived import Archived
 from bot.memory.scopes import Scopes
 from bot.sessions.erasing import Traces, no_traces
+from bot.sessions.suspects import Suspects
 from bot.tape.store import TapeStore
 
 Archiver = Callable[[str, str, datetime], Awaitable[Archived]]
@@ -43,6 +44,8 @@ class SessionServices:
         traces: Erases words where they are kept beside tapes.
         working_set_hours: How long a working set lives unused.
         told_damage: What chats were told of damage to their tapes since the start.
+
+        suspects: Messages that broke what handled them.
     """
 
     bus: Bus
@@ -63,3 +66,5 @@ class SessionServices:
     traces: Traces = no_traces
     working_set_hours: float = 2.0
     told_damage: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    suspects: Suspects = field(default_factory=Suspects)

@@ -8,7 +8,18 @@ from collections import Counter
 import anyio
 
 from bot.bus import Address, Answer, SessionInbox
-from bot.errors import BusError, SessionLost, TapebotError, TapeError, VersionConflict
+from bot.errors import (
+    BusError,
+    DatabaseError,
+    FileUnavailable,
+    InvalidEntry,
+    InvalidSearch,
+    ModelError,
+    SessionLost,
+    TapebotError,
+    TapeError,
+    VersionConflict,
+)
 from bot.ids import new_id
 from bot.sessions.services import SessionServices
 from bot.sessions.worker import SessionWorker
@@ -17,7 +28,6 @@ from bot.telemetry.metrics import LAG, SESSIONS_FAILING, SESSIONS_HELD, count_er
 
 logger = logging.getLogger(__name__)
 
-_GIVE_UP_AFTER = 3
 _FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 60.0
 _MOST_MOVES = 3
@@ -33,7 +43,6 @@ class Supervisor:
     def __init__(self, services: SessionServices) -> None:
         self._services = services
         self._failures: Counter[str] = Counter()
-        self._faults: Counter[str] = Counter()
         self._moves: Counter[str] = Counter()
         self._workers: set[SessionWorker] = set()
         self._left = anyio.Event()
@@ -82,12 +91,14 @@ class Supervisor:
     async def _serve(self, inbox: SessionInbox) -> None:
         """Run one session's worker; the one place where an unknown failure is contained."""
         session = inbox.session
-        worker = SessionWorker(
-            inbox, self._services, give_up=self._faults[session] >= _GIVE_UP_AFTER
-        )
+        worker = SessionWorker(inbox, self._services)
         self._workers.add(worker)
         failed = False
         try:
+            if pause := self._services.suspects.pause(session):
+                # It may end the process again: the others come first.
+                logger.info("session %s broke down and waits for %.0f s", session, pause)
+                await self._services.agent.clock.sleep(pause)
             await worker.run()
         except Exception as error:  # whatever it is, other sessions go on
             failed = True
@@ -105,8 +116,8 @@ class Supervisor:
                 logger.exception("the worker of session %s failed", session)
             else:
                 logger.info("the worker of session %s failed again: %r", session, error)
-            # A disk that refuses is no message's fault.
-            self._faults[session] += not _refused_by_storage(error)
+            if worker.failed_on and not _from_outside(error):
+                self._services.suspects.add(session, worker.failed_on, "error")
             if self._failures[session] == 1:
                 await self._tell(session, error)
             await self._services.agent.clock.sleep(self._pause(session))
@@ -119,7 +130,7 @@ class Supervisor:
             inbox.release(failed=failed)
 
     def _forget(self, session: str) -> None:
-        del self._failures[session], self._faults[session], self._moves[session]
+        del self._failures[session], self._moves[session]
 
     def _pause(self, session: str) -> float:
         return min(_FIRST_PAUSE * 2.0 ** (self._failures[session] - 1), _LONGEST_PAUSE)
@@ -152,7 +163,11 @@ def _told(failure: BaseException) -> str:
     return "an error inside tapebot, which is in its log"
 
 
-def _refused_by_storage(failure: BaseException) -> bool:
+def _from_outside(failure: BaseException) -> bool:
+    """Say whether a disk, a database or a provider had a part in it: that is no message's fault."""
     if isinstance(failure, BaseExceptionGroup):
-        return all(_refused_by_storage(one) for one in failure.exceptions)
-    return isinstance(failure, TapeError)
+        return any(_from_outside(one) for one in failure.exceptions)
+    if isinstance(failure, InvalidEntry | InvalidSearch):
+        return False
+    outside = TapeError | BusError | DatabaseError | ModelError | FileUnavailable | OSError
+    return isinstance(failure, outside)

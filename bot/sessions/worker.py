@@ -38,10 +38,11 @@ from bot.memory.bus.entries import stamped
 from bot.memory.load import load_fold
 from bot.memory.longterm import LongTermMemory
 from bot.memory.spoken import inbound_ids
+from bot.memory.transcript import speaker
 from bot.memory.turns import OpenTurn
 from bot.memory.zone import MemoryZone
 from bot.sessions import archiver
-from bot.sessions.consolidator import Consolidated, Consolidator, RetryNow
+from bot.sessions.consolidator import CONSOLIDATION, Consolidated, Consolidator, RetryNow
 from bot.sessions.context import SessionContext
 from bot.sessions.edits import Edited, edited
 from bot.sessions.erasing import LiveSession
@@ -49,13 +50,16 @@ from bot.sessions.hearing import Hearing
 from bot.sessions.homes import find_home
 from bot.sessions.receipts import Receipts
 from bot.sessions.records import command_entry, command_in
-from bot.sessions.replies import GAVE_UP, Replies
+from bot.sessions.replies import GAVE_UP, Replies, retry_button
 from bot.sessions.services import SessionServices
+from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
+from bot.telemetry.watchdog import working_on
 
 logger = logging.getLogger(__name__)
 
-_MOST_RESUMES = 3
+_MOST_WORDS = 2_000
+"""Of a message that the model is told to answer though it is not the newest."""
 
 DAMAGED = (
     "The record of this conversation is damaged: {what}. All that can be read is kept, and I go on. Whoever runs "
@@ -77,18 +81,16 @@ class SessionWorker:
     Args:
         inbox: The session's receiving end; released by whoever claimed it.
         services: What workers share.
-        give_up: Answer what is open with an apology instead of trying again.
 
     Attributes:
         progressed: A turn or ``/new`` has come to its end.
+        failed_on: Platform ids of the messages that were worked on when it failed.
     """
 
-    def __init__(
-        self, inbox: SessionInbox, services: SessionServices, *, give_up: bool = False
-    ) -> None:
+    def __init__(self, inbox: SessionInbox, services: SessionServices) -> None:
         self._inbox = inbox
         self._services = services
-        self._give_up = give_up
+        self._suspects = services.suspects
         self._address = Address.parse(inbox.session)
         self._deferred: deque[Delivery] = deque()
         self._turn: Turn | None = None
@@ -98,6 +100,7 @@ class SessionWorker:
         self._tasks: TaskGroup | None = None
         self._leaving = False
         self.progressed = False
+        self.failed_on: tuple[str, ...] = ()
         self._send, self._receive = anyio.create_memory_object_stream[_Item](0)
         self._commands = services.commands
         self._tape = TapeService(services.store, inbox.session)
@@ -106,7 +109,7 @@ class SessionWorker:
 
     async def run(self) -> None:
         """Serve until idle for long, or cancelled; a turn that is cut short stays open."""
-        with self._send, self._receive, self._listed():
+        with self._send, self._receive, self._listed(), working_on(self._inbox.session, tuple):
             # What is erased meanwhile must not be in a state that was read before.
             async with self._services.scopes.doors.opening(self._tape.name):
                 await self._open()
@@ -150,6 +153,16 @@ class SessionWorker:
             yield
         finally:
             self._services.scopes.live.pop(self._inbox.session, None)
+
+    @contextmanager
+    def _working_on(self, messages: Callable[[], Sequence[str]]) -> Iterator[None]:
+        """Note what is worked on, for the watchdog and for whoever is told of a failure."""
+        try:
+            with working_on(self._inbox.session, messages):
+                yield
+        except Exception:
+            self.failed_on = self.failed_on or tuple(messages())
+            raise
 
     @property
     def _quiet(self) -> bool:
@@ -202,6 +215,7 @@ class SessionWorker:
             clock=agent.clock,
             timezone=agent.timezone,
             post=self._send.send,
+            working_on=lambda: self._working_on(lambda: [CONSOLIDATION]),
         )
         self._services.scopes.live[self._tape.name] = LiveSession(
             self._requests, self._consolidator, lambda: self._job is not None
@@ -243,20 +257,22 @@ class SessionWorker:
     async def _recover(self) -> None:
         """Take up what a kill left: undelivered answers, an open turn, waiting messages."""
         await self._receipts.send()
+        if self._is_suspect(CONSOLIDATION):
+            # It is tried again after a while, as after any other failure.
+            await self._consolidator.note_failure(None, "tapebot hung in it and was ended")
+            self._suspects.clear(self._tape.name, [CONSOLIDATION])
         # What was asked for just before a kill may be on the tape and not yet learned.
         window = self._fold.window
         heard = [*window.sent_as(self._fold.turns.unsettled), *window.waiting()]
-        notes = await self._hearing.learn(heard)
+        notes: list[str] = []
+        for entry in heard:
+            sent = str(entry.meta.get("inbound"))
+            if not self._is_suspect(sent):
+                with self._working_on(lambda sent=sent: [sent]):  # type: ignore[misc]
+                    notes += await self._hearing.learn([entry])
         opened = self._fold.turns.open
         if opened is not None:
-            if self._give_up or opened.resumes >= _MOST_RESUMES:
-                turn = self._new_turn()
-                turn.id, turn.inbound = opened.id, opened.inbound
-                self._give_up = False
-                await turn.end("error", GAVE_UP, error="gave up after repeated failures")
-                await self._receipts.send()
-            else:
-                self._start_job(self._resume_turn, opened, notes)
+            await self._take_up(opened, notes)
         if self._job is None:
             await self._settle_problems()
             await self._next_job()
@@ -269,6 +285,55 @@ class SessionWorker:
             told[self._tape.name] = found
             text = DAMAGED.format(what="; ".join(found))
             await self._services.bus.send(Answer(self._address, new_id("notice"), text))
+
+    async def _take_up(self, opened: OpenTurn, notes: Sequence[str]) -> None:
+        """Go on with an open turn, unless one of its messages may be what broke it."""
+        suspects = [one for one in opened.inbound if self._is_suspect(one)]
+        if suspects and len(opened.inbound) > 1:
+            logger.warning(
+                "turn %s of %s broke down: its %d messages are tried apart",
+                *(opened.id, self._tape.name, len(opened.inbound)),
+            )
+            await self._new_turn().split(opened)
+        elif suspects and self._suspects.is_given_up(self._tape.name, suspects[0]):
+            turn = self._new_turn()
+            turn.id = opened.id
+            await self._interrupt(turn, suspects[0], next(iter(opened.retries), suspects[0]))
+        else:
+            self._start_job(opened.inbound, self._resume_turn, opened, notes)
+
+    def _is_suspect(self, inbound: str) -> bool:
+        return self._suspects.is_suspect(self._tape.name, inbound)
+
+    async def _interrupt(
+        self, turn: Turn, inbound: str, wanted: str, joined: Sequence[int] = ()
+    ) -> None:
+        """End a turn that is not tried again by itself; its person may ask for that.
+
+        Args:
+            turn: The turn.
+            inbound: The message that it answers.
+            wanted: The message that is to be answered: another one if this is a ``/retry``.
+            joined: Of queued messages that it takes in.
+        """
+        logger.warning(
+            "turn %s of %s is given up: message %s broke it again",
+            turn.id,
+            self._tape.name,
+            inbound,
+        )
+        turns = self._fold.turns
+        entry = turns.unsettled.get(wanted) or turns.interrupted.get(wanted) or 0
+        turn.inbound = [inbound]
+        await turn.end(
+            "interrupted",
+            GAVE_UP,
+            error="interrupted by what it did itself, more than once",
+            joined=joined,
+            buttons=[retry_button(entry)],
+        )
+        self._suspects.clear(self._tape.name, [inbound])
+        await self._receipts.send()
 
     async def _settle_problems(self) -> None:
         """Switch to the problem that a turn wanted, once nothing of the old one is left to answer."""
@@ -287,6 +352,8 @@ class SessionWorker:
             self._consolidator.retry()
             self._consolidate_if_due()
         elif isinstance(item, _JobDone):
+            if self._turn is not None and self._turn.ended:
+                self._suspects.clear(self._tape.name, self._turn.inbound)
             self._job = self._turn = None
             self.progressed = True
             await self._finish_stops()
@@ -294,20 +361,22 @@ class SessionWorker:
             await self._tell_damage()
             await self._next_job()
         else:
-            await self._on_delivery(item)
+            with self._working_on(lambda: [item.inbound.id]):
+                await self._on_delivery(item)
 
     # Messages.
 
     async def _on_delivery(self, delivery: Delivery) -> None:
         if not await self._receipts.admit(delivery):
             return
-        await find_home(delivery.inbound, self._memory, self._fold)
         parsed = self._parsed(delivery)
+        if self._suspects.is_given_up(self._tape.name, delivery.inbound.id):
+            await self._replies.give_up(delivery, parsed)
+            self._suspects.clear(self._tape.name, [delivery.inbound.id])
+            return
+        await find_home(delivery.inbound, self._memory, self._fold)
         if parsed is None and delivery.inbound.via is not None:
             await self._replies.only_commands(delivery)
-        elif self._give_up and delivery.redelivered:
-            self._give_up = False
-            await self._replies.give_up(delivery, parsed)
         elif parsed is not None and parsed.name == "stop":
             await self._stop(delivery, parsed)
         elif self._deferred:
@@ -339,7 +408,10 @@ class SessionWorker:
         elif (why := self._replies.refusal(delivery, parsed)) is not None:
             await self._replies.reply(delivery, parsed, CommandReply(why, in_place=False))
         elif (command := self._commands.get(parsed.name)) is not None and command.run is None:
-            self._start_job(self._new_session, delivery, parsed)
+            if command.name == "retry":
+                await self._retry(delivery, parsed)
+            else:
+                self._start_job([delivery.inbound.id], self._new_session, delivery, parsed)
         else:
             await self._replies.run(delivery, parsed)
 
@@ -372,18 +444,28 @@ class SessionWorker:
 
     # Jobs.
 
-    def _start_job(self, job: Callable[..., Awaitable[None]], *arguments: object) -> None:
+    def _start_job(
+        self, messages: Sequence[str], job: Callable[..., Awaitable[None]], *arguments: object
+    ) -> None:
+        """Start a job.
+
+        Args:
+            messages: Platform ids of what it works on; a running turn adds to them.
+            job: The job.
+            arguments: Given to it.
+        """
         self._job = anyio.CancelScope()
-        self._group.start_soon(self._run_job, self._job, job, arguments)
+        self._group.start_soon(self._run_job, self._job, messages, job, arguments)
 
     async def _run_job(
         self,
         scope: anyio.CancelScope,
+        messages: Sequence[str],
         job: Callable[..., Awaitable[None]],
         arguments: tuple[object, ...],
     ) -> None:
         await self._services.bus.send(Activity(self._address, "thinking"))
-        with scope:
+        with scope, self._working_on(lambda: messages):
             await job(*arguments)
         await self._finish_stops()
         await self._receipts.send()
@@ -392,8 +474,7 @@ class SessionWorker:
 
     async def _next_job(self) -> None:
         """Begin what waits: first messages on the tape, then what stands behind a command."""
-        waiting = self._fold.window.waiting()
-        if waiting:
+        if self._fold.window.waiting() or self._fold.turns.split:
             await self._begin_waiting()
             return
         while self._deferred:
@@ -415,22 +496,90 @@ class SessionWorker:
         await self._memory.refresh()
         heard = await turn.start([self._hearing.entry(delivery.inbound)], [delivery.inbound.id])
         turn.notes += await self._hearing.learn(heard)
-        self._start_job(self._drive, turn)
+        self._start_job(turn.inbound, self._drive, turn)
 
     async def _begin_waiting(self) -> None:
-        """Begin a turn for messages that arrived too late for the one before."""
-        turn = self._turn = self._new_turn()
+        """Begin a turn for messages that arrived too late for the one before.
+
+        What may be what breaks turns comes last, each message alone.
+        """
         waiting = self._fold.window.waiting()
-        joined = [*self._hearing.overheard(), *(entry.id for entry in waiting)]
-        await self._memory.refresh()
-        await turn.start([], inbound_ids(waiting), joined=joined)
-        # It was learned when it came; what was not is told in the turn that answers it.
-        turn.notes += await self._hearing.learn(waiting)
-        self._start_job(self._drive, turn)
+        trusted = [one for one in waiting if not any(map(self._is_suspect, inbound_ids([one])))]
+        places = self._fold.turns.split
+        split = sorted(places, key=lambda one: (self._is_suspect(one), places[one]))
+        if split and (not trusted or not self._is_suspect(split[0])):
+            await self._begin_alone(split[0], [])
+        elif not trusted:
+            await self._begin_alone(inbound_ids(waiting[:1])[0], [waiting[0].id])
+        else:
+            turn = self._turn = self._new_turn()
+            joined = [*self._hearing.overheard(), *(entry.id for entry in trusted)]
+            with self._working_on(lambda: inbound_ids(trusted)):
+                await self._memory.refresh()
+                await turn.start([], inbound_ids(trusted), joined=joined)
+                # It was learned when it came; what was not is told in the turn that answers it.
+                turn.notes += await self._hearing.learn(trusted)
+            self._start_job(turn.inbound, self._drive, turn)
+
+    async def _begin_alone(self, inbound: str, joined: Sequence[int]) -> None:
+        """Begin a turn for one message that may be what broke a turn, or give it up."""
+        turn = self._new_turn()
+        if self._suspects.is_given_up(self._tape.name, inbound):
+            await self._interrupt(turn, inbound, inbound, joined)
+            await self._next_job()
+            return
+        self._turn = turn
+        turn.alone = True
+        with self._working_on(lambda: [inbound]):
+            await self._memory.refresh()
+            await turn.start([], [inbound], joined=joined)
+            turn.notes += await self._hearing.learn(self._fold.window.sent_as([inbound]))
+            turn.notes += await self._wanted([inbound])
+        self._start_job(turn.inbound, self._drive, turn)
+
+    async def _retry(self, delivery: Delivery, parsed: ParsedCommand) -> None:
+        """Answer a message whose turn was given up, as its person asks for."""
+        entries = {str(entry): one for one, entry in self._fold.turns.interrupted.items()}
+        wanted = parsed.arguments.strip() or next(iter(entries), "")
+        if delivery.inbound.via is not None:
+            reply = CommandReply("Send `/retry` in the chat itself.", in_place=False)
+            await self._replies.reply(delivery, parsed, reply)
+        elif wanted not in entries:
+            reply = CommandReply("There is nothing to try again.", in_place=False)
+            await self._replies.reply(delivery, parsed, reply)
+        else:
+            turn = self._turn = self._new_turn()
+            turn.alone = True
+            known = delivery.inbound.id in self._fold.turns.commands
+            timezone = self._services.agent.timezone_name
+            heard = [] if known else [command_entry(delivery.inbound, parsed, timezone)]
+            await self._memory.refresh()
+            await turn.start(heard, [delivery.inbound.id], retries=[entries[wanted]])
+            turn.notes += await self._wanted([entries[wanted]])
+            self._start_job(turn.inbound, self._drive, turn)
+
+    async def _wanted(self, inbound: Sequence[str]) -> list[str]:
+        """Return what tells the model to answer messages that may not be the newest in view."""
+        turns = self._fold.turns
+        places = [turns.interrupted.get(one) or turns.unsettled.get(one) for one in inbound]
+        found: list[TapeEntry] = []
+        for place in places:
+            if place is not None:
+                found += await self._tape.read_entries(place, place)
+        return [
+            f"Answer now this message of {speaker(one)}, which could not be answered before: "
+            f"{str(one.payload.get('content', ''))[:_MOST_WORDS]}"
+            for one in found
+        ]
 
     async def _resume_turn(self, opened: OpenTurn, notes: Sequence[str]) -> None:
         turn = self._turn = self._new_turn()
         turn.notes += notes
+        suspects = [one for one in opened.inbound if self._is_suspect(one)]
+        split = [one for one in opened.inbound if one in self._fold.turns.split]
+        turn.alone = bool(suspects or split or opened.retries)
+        turn.notes += await self._hearing.learn(self._fold.window.sent_as(suspects))
+        turn.notes += await self._wanted([*opened.retries, *split])
         await turn.resume(opened)
         await self._drive(turn)
 

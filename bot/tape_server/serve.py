@@ -26,6 +26,7 @@ from bot.tape_server.app import build_app
 from bot.tape_server.limits import CONNECTIONS
 from bot.tape_server.problems import Problem
 from bot.tape_server.tokens import TokenBook
+from bot.telemetry.watchdog import Watchdog
 
 logger = logging.getLogger(__name__)
 
@@ -130,9 +131,10 @@ async def serve_store(
     server = serving.Server(
         configuration(build_app(store, tokens, most=most, folder=folder, stopping=stopping))
     )
-    async with anyio.create_task_group() as tasks:
+    watchdog = Watchdog(None)
+    async with watchdog.watching(), anyio.create_task_group() as tasks:
         # Who is told that it serves may ask it to stop at once.
-        await tasks.start(_stop_on_signal, server, stopping)
+        await tasks.start(_stop_on_signal, server, stopping, watchdog)
         tasks.start_soon(store.run)
         bound.listen(CONNECTIONS)
         ready(serving.address_of(bound))
@@ -154,9 +156,14 @@ def configuration(app: FastAPI) -> uvicorn.Config:
 
 
 async def _stop_on_signal(
-    server: uvicorn.Server, stopping: anyio.Event, *, task_status: TaskStatus[None]
+    server: uvicorn.Server,
+    stopping: anyio.Event,
+    watchdog: Watchdog,
+    *,
+    task_status: TaskStatus[None],
 ) -> None:
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        watchdog.hear(signal.SIGINT, signal.SIGTERM)
         task_status.started()
         async for received in signals:
             logger.info("stopping on %s", received.name)

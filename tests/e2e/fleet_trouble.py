@@ -19,11 +19,13 @@ from bot.bus.postgres import PostgresBus
 from bot.bus.postgres.intake import BURIED
 from bot.database.connections import Database
 from bot.database.wakeups import Wakeups
-from bot.sessions.replies import GAVE_UP
 from bot.testing.telegram_world import User
 
 FLOOD = 5_000
 """Messages that wait in one session."""
+
+INTERRUPTIONS = 4
+"""Workers that are killed while they ask the model about one message."""
 
 DEATHS = 5
 """Workers that a message may kill before they have begun its turn."""
@@ -43,23 +45,21 @@ create trigger trap before insert on tapebot.entry for each row
 
 
 async def poison_turn(trial: Trial) -> Row:
-    """Whoever asks the model about a message dies; after some deaths it is answered with an apology."""
+    """Whoever asks the model about a message is killed; once nobody is, it is answered: it did nothing."""
     chat, at, deaths = trial.traffic.reserve(), now(), list[str]()
     said = trial.traffic.say(chat, "This is deadly: {}")
 
     def strike(who: str, tokens: list[str]) -> None:
-        if said.token in tokens:
+        if said.token in tokens and len(deaths) < INTERRUPTIONS:
             deaths.append(who)
             _kill(trial, trial.fleet.members[who])
 
     trial.world.model.on_asked = strike
     try:
-        await trial.fleet.until(lambda: _told(trial, chat, GAVE_UP), "nobody apologised")
+        await trial.fleet.until(lambda: said.shown_at is not None, "it was not answered")
     finally:
         trial.world.model.on_asked = lambda _who, _tokens: None
-    trial.world.ledger.give_up(said)
-    trial.apologies += 1
-    return Row(deaths=len(deaths), apology=now() - at, next=await _goes_on(trial, chat))
+    return Row(deaths=len(deaths), answered=now() - at, next=await _goes_on(trial, chat))
 
 
 async def poison_message(trial: Trial) -> Row:

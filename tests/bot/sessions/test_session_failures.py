@@ -158,7 +158,7 @@ async def test_a_failing_summary_is_replaced_by_quotes_not_by_nothing(tmp_path):
     assert "my cat is Tom" in boundary.data["summary"]
 
 
-async def test_a_message_that_keeps_crashing_is_given_up_with_an_apology(tmp_path):
+async def test_a_message_that_keeps_crashing_is_given_up_and_says_how_to_try_again(tmp_path):
     """Others in the same session, and other sessions, are served."""
     model = ScriptedModel(
         lambda r: RuntimeError("a defect") if "bomb" in str(r.messages[-1]) else says("fine")
@@ -171,7 +171,7 @@ async def test_a_message_that_keeps_crashing_is_given_up_with_an_apology(tmp_pat
             assert await host.channel.ask("hi", chat="2") == "fine"
             host.clock.advance(pause)
         told = await host.channel.answer_to(bomb)
-        assert "went wrong with this message, more than once" in told
+        assert "I was interrupted while answering this, more than once" in told
         [notice, *rest] = [a for a in host.channel.answers if a.address == bomb.address]
         assert "Something went wrong here" in notice.text
         assert [one.reply_to for one in rest] == [bomb.id]
@@ -180,7 +180,52 @@ async def test_a_message_that_keeps_crashing_is_given_up_with_an_apology(tmp_pat
         await anyio.wait_all_tasks_blocked()
         assert len(model.requests) == asked
         [end] = await host.events(TURN_END)
-        assert end.data["inbound"] == [bomb.id]
+        assert (end.data["status"], end.data["inbound"]) == ("interrupted", [bomb.id])
+
+
+async def test_one_message_that_crashes_costs_the_others_of_its_turn_no_answer(tmp_path):
+    """Each is tried in a turn of its own, which does not see the others; it can be tried again later."""
+    held, mended = Held(says("fine")), False
+
+    def answer(request):
+        asked = str(request.messages)
+        if "bomb" in asked and not mended:
+            return RuntimeError("a defect")
+        _, told, wanted = asked.rpartition("Answer now")
+        return says("defused" if "bomb" in wanted else "tea it is") if told else held
+
+    model = ScriptedModel(answer)
+    async with session_host(tmp_path, model) as host, anyio.create_task_group() as tasks:
+
+        async def wait_less() -> None:
+            while True:
+                await host.clock.until_sleeping()
+                host.clock.advance(60)
+                await anyio.wait_all_tasks_blocked()
+
+        tasks.start_soon(wait_less)
+        cake = await host.channel.send("I like cake")
+        with anyio.fail_after(20):
+            await held.entered.wait()
+        bomb, tea = await host.channel.send("bomb"), await host.channel.send("I like tea")
+        with anyio.fail_after(20):
+            while "I like tea" not in str(await host.tape()):
+                await anyio.sleep(0.01)  # files have no event
+        held.release.set()
+        assert await host.channel.answer_to(cake) == "fine"
+        assert await host.channel.answer_to(tea) == "tea it is"
+        assert "have me try again" in await host.channel.answer_to(bomb)
+        [split, given_up] = [
+            end.data for end in await host.events(TURN_END) if end.data["status"] != "ok"
+        ]
+        assert (split["status"], split["split"]) == ("split", [bomb.id, tea.id])
+        assert (given_up["status"], given_up["inbound"]) == ("interrupted", [bomb.id])
+        mended = True
+        [button] = next(one for one in host.channel.answers if one.reply_to == bomb.id).buttons
+        assert button.label == "Try again"
+        assert await host.channel.ask(button.command) == "defused"
+        assert await host.channel.ask(button.command) == "There is nothing to try again."
+        tasks.cancel_scope.cancel()
 
 
 async def test_a_crash_is_survived_by_the_turn(tmp_path):

@@ -1,0 +1,36 @@
+"""A context builder that hangs, as a package of somebody else might: in Python, or in C that keeps the lock."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from bot.agent.context import ContextBuilder, default_context
+
+_EXPONENTIAL = re.compile(r"(a+)+$")
+
+
+def render(window, rendered=None, anchors=()):
+    messages = default_context(window, rendered, anchors)
+    said = str(messages[-1].get("content"))
+    if Path("mended").exists():
+        return messages
+    while "Loop for ever" in said:
+        pass
+    if "Match for ever" in said:
+        _EXPONENTIAL.match("a" * 200 + "!")
+    return messages
+
+
+HANGING = ContextBuilder("hanging", render)
+
+
+def install(site: Path) -> None:
+    """Make it a package that is installed for programs that have the folder on their path."""
+    info = site / "hanging_views-1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: hanging-views\nVersion: 1\n")
+    (info / "entry_points.txt").write_text(
+        "[tapebot.context_builders]\nhanging = hanging_views:HANGING\n"
+    )
+    (site / "hanging_views.py").write_text(Path(__file__).read_text("utf-8"), "utf-8")

@@ -1,0 +1,154 @@
+"""A hang is logged, can be stopped, and costs nobody else their answer; what was only interrupted is answered."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from hanging_views import install
+from platform_program import ROOT, Program, running
+
+from bot.testing.openai_server import Reply, ScriptedOpenAI
+from bot.testing.telegram_server import TelegramServer
+
+pytestmark = pytest.mark.slow
+
+ADA, BOB = 7, 8
+SOON = 60.0
+
+
+class World:
+    """Two people, a model, and a folder for the program.
+
+    Attributes:
+        telegram: Where they write.
+        model: Answers.
+        folder: Its home is ``home`` in it.
+    """
+
+    def __init__(self, telegram: TelegramServer, model: ScriptedOpenAI, folder: Path) -> None:
+        self.telegram, self.model, self.folder = telegram, model, folder
+        install(folder / "site")
+
+    @asynccontextmanager
+    async def program(self, **more: str) -> AsyncIterator[Program]:
+        settings = {
+            "TAPEBOT_MODEL": "openai/test",
+            "TAPEBOT_MODEL_API_BASE": self.model.base_url,
+            "TAPEBOT_MODEL_API_KEY": "sk-test",
+            "TAPEBOT_TELEGRAM_TOKEN": self.telegram.token,
+            "TAPEBOT_TELEGRAM_API_BASE": self.telegram.url,
+            "TAPEBOT_OWNERS": f"telegram:{ADA},telegram:{BOB}",
+            "PYTHONPATH": f"{ROOT}:{self.folder / 'site'}",
+            **more,
+        }
+        async with running(self.folder, **settings) as program:
+            yield program
+
+    def say(self, who: int, text: str) -> None:
+        self.telegram.say(self.telegram.private(who), who, text)
+
+    async def shows(self, who: int, text: str) -> None:
+        await self.telegram.until(
+            lambda books: any(text in one for one in books.texts(who)), within=SOON
+        )
+
+    @property
+    def log(self) -> str:
+        return (self.folder / "home" / "logs" / "tapebot.log").read_text("utf-8")
+
+    async def logs(self, text: str, count: int = 1) -> None:
+        with anyio.fail_after(SOON):
+            while self.log.count(text) < count:
+                await anyio.sleep(0.05)  # files have no event
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    def answer(request: dict[str, Any]) -> Reply:
+        said = str(request["messages"][-1]["content"])
+        return Reply(f"Heard: {said.rpartition('] ')[2]}")
+
+    async with TelegramServer() as telegram, ScriptedOpenAI(answer) as model:
+        telegram.user(ADA, "Ada")
+        telegram.user(BOB, "Bob")
+        yield World(telegram, model, tmp_path)
+
+
+async def ended(program: Program) -> int:
+    with anyio.fail_after(SOON):
+        return await program.process.wait()
+
+
+@pytest.mark.parametrize("deadly", ["Loop for ever", "Match for ever"])
+async def test_a_message_that_hangs_the_process_is_given_up_after_two_hangs(
+    world: World, deadly: str
+):
+    """It can be stopped meanwhile, others are answered at each start, and it can be tried again."""
+    hanging = {"TAPEBOT_CONTEXT_BUILDER": "hanging"}
+    async with world.program(**hanging) as program:
+        world.say(BOB, "hello")
+        await world.shows(BOB, "Heard: hello")
+        world.say(ADA, deadly)
+        await world.logs("the event loop has not turned")
+        await world.logs("it works for session telegram:7, messages")
+        assert "hanging_views.py" in world.log
+        world.say(BOB, "are you there?")
+        program.process.terminate()
+        assert await ended(program) == 128 + signal.SIGTERM
+    async with world.program(**hanging) as program:
+        # The suspect comes after everybody else.
+        await world.shows(BOB, "Heard: are you there?")
+        await world.logs("the event loop has not turned", 2)
+        await world.logs("it works for session telegram:7, messages", 2)
+        program.process.terminate()
+        assert await ended(program) == 128 + signal.SIGTERM
+    async with world.program(**hanging):
+        await world.shows(ADA, "I was interrupted while answering this, more than once")
+        world.say(ADA, "never mind")
+        await world.shows(ADA, "Heard: never mind")
+        (world.folder / "mended").touch()
+        [given_up] = [one for one in world.telegram.books.shown if "interrupted" in one.text]
+        [[button]] = given_up.buttons
+        world.telegram.press(given_up, button["callback_data"])
+        await world.telegram.until(lambda books: len(books.texts(ADA)) == 3, within=SOON)
+        assert deadly in str(world.model.requests[-1]["messages"])
+    assert world.log.count("the event loop has not turned") == 2
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+async def test_a_turn_that_was_stopped_six_times_in_a_model_call_is_answered(
+    world: World, how: signal.Signals
+):
+    patience = anyio.Event()
+    world.model._steps = lambda _: Reply("Here you are.", gate=patience)
+    world.say(ADA, "take your time")
+    for time in range(1, 7):
+        async with world.program() as program:
+            with anyio.fail_after(SOON):
+                await world.model.received(time)
+            os.kill(program.process.pid, how)
+            await ended(program)
+    patience.set()
+    async with world.program():
+        await world.shows(ADA, "Here you are.")
+    assert world.telegram.books.texts(ADA) == ["Here you are."]
+
+
+async def test_a_process_that_stood_still_did_not_hang(world: World):
+    async with world.program() as program:
+        world.say(ADA, "hello")
+        await world.shows(ADA, "Heard: hello")
+        os.kill(program.process.pid, signal.SIGSTOP)
+        await anyio.sleep(8)  # longer than what would be a hang
+        os.kill(program.process.pid, signal.SIGCONT)
+        world.say(ADA, "and now?")
+        await world.shows(ADA, "Heard: and now?")
+    assert "event loop" not in world.log
+    assert not (world.folder / "home" / "hang.json").exists()
