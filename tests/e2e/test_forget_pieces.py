@@ -141,6 +141,17 @@ async def test_a_message_alone_goes_whole_and_what_it_taught_stays_without_it(
         assert "My sister Ola is a nurse." not in contents
 
 
+async def test_by_number_a_message_may_go_and_the_fact_stay(tmp_path: Path) -> None:
+    async with told(tmp_path, BOTH) as host:
+        await host.channel.ask("/memory forget 1")
+        yes = commands(host)[0]
+        exactly = await host.channel.ask(f"/memory forget only {yes.split()[-1]} 2")
+        assert f"1. Message of 2026-02-10 10:00, Ada: {BOTH}\n" in exactly
+        assert "Forgotten: 0 facts, 1 message and" in await host.channel.ask(commands(host)[0])
+        assert len(await facts(host)) == 2
+        assert BOTH not in [one.payload.get("content") for one in await host.tape()]
+
+
 async def test_what_the_memory_bus_holds_is_a_piece_and_stays_where_it_is_not_picked(
     tmp_path: Path,
 ) -> None:

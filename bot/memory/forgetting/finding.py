@@ -244,7 +244,8 @@ class Finding:
         return not asking and self.wanted.is_in(texts_of(entry))
 
     def _goes(self, tape: str, entry: TapeEntry, origins: Sequence[str]) -> bool:
-        if any((one, entry.id) in self.evidence for one in (tape, *origins)):
+        places = {(one, entry.id) for one in (tape, *origins)}
+        if not (places.isdisjoint(self.evidence) and places.isdisjoint(self.spared.gone)):
             return entry.kind != "anchor"
         if not is_said(entry):
             return False

@@ -108,7 +108,7 @@ class Survivors:
             one.text
             for one in facts
             if one.text
-            and one.status in ("active", "pending")
+            and (one.status in ("active", "pending") or self._is_spared(scope, one))
             and (scope, one.id) not in self.finding.facts
         ]
         for text in kept:
@@ -120,8 +120,12 @@ class Survivors:
         for one in facts:
             said = (one.text, *(e.quote for e in one.evidence))
             over = one.status not in ("active", "pending") and self.finding.rights.over_fact(one)
+            over = over and not self._is_spared(scope, one)
             if over and any(map(self.wording.is_in, said)):
                 self.finding.facts.setdefault((scope, one.id), one)
+
+    def _is_spared(self, scope: str, fact: Fact) -> bool:
+        return scope == self.finding.home and fact.id in self.finding.spared.facts
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,9 +25,10 @@ from bot.memory.facts.fold import CHAIN, FACTS, FactFold, batch_entry, bus_entry
 from bot.memory.facts.proposals import Decided, Outcome, Proposal
 from bot.memory.fold import SessionFold
 from bot.memory.forgetting.finding import Rights
+from bot.memory.forgetting.pieces import pieces_of, spared
 from bot.memory.forgetting.survey import Surveyor
 from bot.memory.forgetting.telling import Erased
-from bot.memory.forgetting.tombstones import is_erased
+from bot.memory.forgetting.tombstones import ERASED, is_erased
 from bot.memory.forgetting.wanted import Wanted, wanted
 from bot.memory.load import load_fold
 from bot.memory.longterm import LongTermMemory
@@ -466,6 +467,84 @@ def test_what_is_forgotten_is_nowhere_and_the_rest_is_as_it_was(
     told: list[Any], choice: int, by_words: bool
 ) -> None:
     anyio.run(check, told, choice, by_words)
+
+
+async def check_some(told: list[Any], choice: int, by_words: bool, picks: set[int]) -> None:
+    life = Life()
+    await lived(life, told)
+    memory = await life.memory()
+    numbers = sorted(memory.home.fold.facts)
+    what = wanted(MARKERS[choice % len(MARKERS)])
+    if not by_words and numbers:
+        what = Wanted(frozenset({numbers[choice % len(numbers)]}))
+    assert what is not None
+    survey = await Surveyor(memory, Rights(everything=True), owner=True).survey(what)
+    pieces = pieces_of(survey)
+    picked = {1 + one % len(pieces) for one in picks} if pieces else set()
+    if not picked:
+        return
+    kept = spared(pieces, picked)
+    shown = frozenset(one.id for one in survey.facts) - kept.facts
+    some = replace(what, shown=shown - survey.ended, ended=survey.ended - kept.facts, spared=kept)
+    before, frozen = await life.all(), folded(await life.store.read(HOME))
+    await life.forget(some)
+    after, now = await life.all(), folded(await life.store.read(HOME))
+
+    # What was kept is believed as before, and quotes words that its messages still say.
+    for number in kept.facts:
+        old, fact = frozen.facts[number], now.facts[number]
+        assert (fact.text, fact.status) == (old.text, old.status)
+        for one in fact.evidence:
+            said = own_words(after[one.tape, one.entry])
+            assert not one.quote or (said is not None and one.quote in said)
+    # A message is to the letter what it was, or gone, or lost words and no message that was picked.
+    for place, entry in before.items():
+        assert (after[place].kind, after[place].meta.get("ts")) == (
+            entry.kind,
+            entry.meta.get("ts"),
+        )
+        old_words, words_now = own_words(entry), own_words(after[place])
+        if place in kept.gone:
+            assert words_now is None
+        if old_words is not None and words_now not in (None, old_words):
+            assert place not in kept.gone
+            left = [part.strip(" .") for part in words_now.split(ERASED)]
+            assert all(part in old_words for part in left)
+    # What was picked is nowhere, but in what somebody says that stays.
+    stays = [text for one in after.values() if (text := own_words(one)) is not None]
+    stays += [one.text for one in now.facts.values() if one.text]
+    whole = everything(after)
+    for number in shown:
+        text = frozen.facts[number].text
+        assert now.facts[number].text == ""
+        if not any(text in one for one in stays):
+            assert f"{text}" not in whole
+        for marker in MARKERS:
+            if marker in text and not kept.held and not any(marker in one for one in stays):
+                assert marker not in whole
+    for tape in (HOME, WORKSPACE, SESSION):
+        entries = await life.store.read(tape)
+        assert believed(folded(entries)) == believed(changes_alone(entries)), tape
+    if kept.held:
+        held = folded(await life.store.read(HOME)).compartments.references
+        for key, value in frozen.compartments.references.items():
+            assert held[key] == replace(value, stale=held[key].stale)
+    # Asked again, nothing is left to erase.
+    assert (await life.forget(some)).places == 0
+
+
+@pytest.mark.slow
+@SETTINGS
+@given(
+    told=steps,
+    choice=st.integers(0, 40),
+    by_words=flags,
+    picks=st.sets(st.integers(0, 9), max_size=4),
+)
+def test_of_what_was_found_what_was_picked_goes_and_what_was_kept_stays(
+    told: list[Any], choice: int, by_words: bool, picks: set[int]
+) -> None:
+    anyio.run(check_some, told, choice, by_words, picks)
 
 
 def test_evidence_that_is_no_longer_kept_goes_as_well() -> None:
