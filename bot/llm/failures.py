@@ -24,10 +24,18 @@ from bot.errors import (
 )
 
 _LONGEST = 240
+# What providers say where a prompt is longer than the model takes.
 _OVERFLOW = re.compile(
-    r"context[ _](?:length|window|size)|maximum context|too many tokens|prompt is too long"
-    r"|input is too long|exceeds? the (?:available )?context|exceed_context_size",
+    r"context[ _](?:length|window|size|limit)|maximum (?:context|prompt length)|token[ _]limit|tokens_limit"
+    r"|too many (?:input |prompt )?tokens|number of tokens allowed|less than \d{1,9} tokens"
+    r"|(?:prompt|input|request|messages?|conversation)(?: is| are|:)? too (?:long|large)"
+    r"|(?:prompt|input)(?: length| tokens?)? exceeds? (?:the )?max|exceeds? the (?:available )?context"
+    r"|exceed_context_size|reduce the length of (?:the|your) (?:messages|prompt|input)"
+    r"|(?:body|request) too large for \S{1,80} model|`inputs` tokens",
     re.IGNORECASE,
+)
+_RATE = re.compile(
+    r"per (?:min|minute|hour|day)\b|\b(?:TPM|TPD|RPM)\b|rate[ _]limit", re.IGNORECASE
 )
 _PREFIX = re.compile(r"^(?:\s*(?:litellm\.)?\w*(?:Error|Exception)\s*(?::|-)\s*)+")
 _NOISE = re.compile(r"(?:(?<!\s)\s++)?ssl:<[^>]{0,300}>|<[^<>]* object at 0x[0-9a-f]+>")
@@ -74,7 +82,9 @@ def _in_short(exc: Exception) -> str | None:
 
 
 def _is_overflow(exc: Exception, text: str) -> bool:
-    return type(exc).__name__ == "ContextWindowExceededError" or bool(_OVERFLOW.search(text))
+    if type(exc).__name__ == "ContextWindowExceededError":
+        return True
+    return bool(_OVERFLOW.search(text)) and not _RATE.search(text)
 
 
 def _headers(*raised: Exception) -> Mapping[str, str]:

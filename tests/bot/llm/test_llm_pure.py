@@ -161,3 +161,43 @@ def test_naming_a_model_loads_nothing_heavy():
         "sys.exit(bool({'litellm', 'openai', 'xllamacpp'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
+
+
+OVERFLOWS = [
+    "This model's maximum context length is 8192 tokens. However, your messages resulted in 9001 tokens.",
+    "Your input exceeds the context window of this model. Please adjust your input and try again.",
+    "prompt is too long: 210000 tokens > 200000 maximum",
+    "input length and `max_tokens` exceed context limit: 199000 + 8192 > 200000",
+    "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+    "Prompt contains 40000 tokens, too large for model with 32768 maximum context length",
+    "Please reduce the length of the messages or completion.",
+    "Input is too long for requested model.",
+    "the request exceeds the available context size, try increasing it",
+    "prompt too long; exceeded max context length by 12 tokens",
+    "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
+    "too many tokens: total number of tokens in the prompt cannot exceed 4081",
+    "Invalid request: Your request exceeded model token limit: 262144",
+    "Prompt exceeds max length",
+    "Request body too large for gpt-4 model. Max size: 8000 tokens.",
+    "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4097",
+    "Input validation error: `inputs` must have less than 4096 tokens. Given: 5000",
+]
+
+
+@pytest.mark.parametrize("text", OVERFLOWS)
+def test_what_providers_say_of_a_prompt_that_is_too_long_is_an_overflow(text):
+    assert type(model_error(Refused(400, text), name="m", now=NOW)) is ContextOverflow
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        (429, "Rate limit reached on tokens per min (TPM): Limit 30000, Requested 40000."),
+        (413, "Request too large for model `x` on tokens per minute (TPM): Limit 6000, Used 9000"),
+        (400, "max_tokens is too large: 9000. This model supports at most 4096 completion tokens"),
+        (400, "Invalid 'messages[0].content': string too long"),
+        (400, "You have exceeded your daily token limit: 1000 per day"),
+    ],
+)
+def test_a_limit_on_rates_or_answers_is_no_overflow(status, text):
+    assert type(model_error(Refused(status, text), name="m", now=NOW)) is not ContextOverflow
