@@ -23,6 +23,9 @@ REFERENCE = "memory.reference"
 HISTORY = "memory.history"
 
 RECENT_DAYS = 7
+MAX_LONG_TERM = 4_000
+"""Bytes of long-term memory: it is in every prompt."""
+
 MAX_NOTE = 4_096
 """Bytes of one day's note."""
 

@@ -11,10 +11,11 @@ import anyio
 import anyio.to_thread
 
 from bot.clock import Clock, SystemClock, iso
-from bot.errors import TapeWriteError
+from bot.errors import MemoryRefused, TapeWriteError
 from bot.files import private_directory, replace_file
 from bot.memory.guards import check_date
 from bot.memory.snapshot import (
+    MAX_LONG_TERM,
     MemorySnapshot,
     ZoneFold,
     check_note,
@@ -90,7 +91,17 @@ class MemoryZone:
             await self.prune()
 
     async def save_long_term(self, content: str) -> None:
-        """Replace long-term memory."""
+        """Replace long-term memory.
+
+        Raises:
+            MemoryRefused: It is too long; nothing was saved.
+        """
+        size = len(content.strip().encode("utf-8", "backslashreplace"))
+        if size > MAX_LONG_TERM:
+            raise MemoryRefused(
+                f"long-term memory holds at most {MAX_LONG_TERM:,} bytes, and this is {size:,}: nothing was "
+                "saved; leave out what matters least, and save again"
+            )
         await self.edit(lambda snapshot: snapshot.with_long_term(content))
 
     async def append_daily(self, content: str, date: str | None = None) -> None:

@@ -17,8 +17,9 @@ from types import MappingProxyType
 from bot.memory.facts.fact import LONGEST_TEXT, Fact
 from bot.memory.gate.likeness import contradicts, folded
 from bot.memory.guards import lines_of
+from bot.memory.snapshot import MAX_LONG_TERM
 
-MOST_BYTES = 4_000
+MOST_BYTES = MAX_LONG_TERM
 _CERTAIN = 0.7
 _NUMBERED = re.compile(r"^(?:\d{1,4}[.)]|\[\d{1,4}\])\s+")
 

@@ -187,3 +187,15 @@ def test_a_rewrite_that_keeps_all_facts_or_names_what_goes_is_never_refused(old,
 def test_a_word_for_nothing_is_not_memory(text):
     with pytest.raises(MemoryRefused, match="is not memory"):
         check_rewrite("", text)
+
+
+async def test_long_term_memory_that_is_too_long_is_refused_whole_and_says_why():
+    clock, store = ManualClock(), MemoryTapeStore()
+    zone = await zone_on(store, clock)
+    await zone.save_long_term("- first")
+    for content in ("x" * 4_001, "é" * 2_001, "- line\n" * 3_000):
+        with pytest.raises(MemoryRefused, match="at most 4,000 bytes"):
+            await zone.save_long_term(content)
+    assert zone.read().long_term == "- first"
+    await zone.save_long_term("é" * 2_000)
+    assert zone.read().long_term == "é" * 2_000
