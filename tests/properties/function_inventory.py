@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import io
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import UTC, date, datetime, timedelta, tzinfo
-from typing import Any
+from typing import Any, TextIO
 
 from hostile_texts import HostileText
 from pattern_inventory import modules
@@ -60,8 +61,10 @@ LEFT_OUT = {
     "bot.llm.offline.merge.merge": "memory has at most 8,192 bytes, a message at most sixty facts",
     "bot.memory.bus.signals._progress": "compares a text with each that is known; both are bounded",
     "bot.memory.guards._lost": "compares two versions of the memory of at most 8,192 bytes",
+    "bot.serving.bind": "the host that the owner set",
     "bot.telemetry.http.listening": "the host that the owner set",
     "bot.web.reading.facts._says": "a fact is bounded, and what is sought stands in an address",
+    "bot.tape_server.tokens.Grant.sees": "the patterns of tapes that the owner granted",
     "bot.web.rendering.page": "needs a request; what it renders is escaped by jinja2",
 }
 # These act on the world, or on what the owner wrote.
@@ -85,6 +88,7 @@ SAMPLES: dict[Any, Callable[[str], Any]] = {
     datetime: lambda _: NOW,
     tzinfo: lambda _: UTC,
     timedelta: lambda _: timedelta(hours=1),
+    TextIO: lambda _: io.StringIO(),
     Any: lambda text: text,
     Claim: lambda text: take_apart(text, None, frozenset()),
     Clause: lambda text: clauses(f"I say {text}")[0],
@@ -176,7 +180,10 @@ def functions() -> tuple[list[tuple[str, Callable[[str], object]]], list[str]]:
         if name.startswith(ACTS):
             continue
         module = importlib.import_module(name)
-        for key, value in vars(module).items():
+        for key, value in [*vars(module).items()]:
+            if inspect.isclass(value) and value.__module__ == name:
+                driven += _methods(f"{name}.{key}", value)
+                continue
             function = inspect.unwrap(value) if callable(value) else value
             if not inspect.isfunction(function) or function.__module__ != name:
                 continue
@@ -197,7 +204,42 @@ def functions() -> tuple[list[tuple[str, Callable[[str], object]]], list[str]]:
     return driven, problems
 
 
-def _makers(function: Callable[..., object]) -> dict[str, Callable[[str], Any]] | None:
+def _methods(place: str, made_of: type) -> Iterator[tuple[str, Callable[[str], object]]]:
+    """Yield what drives the methods that are given a text, of objects that can be made."""
+    try:
+        constructor = _makers(made_of.__init__, texts=False)
+    except ValueError:
+        return
+    if constructor is None:
+        return
+    for key, method in vars(made_of).items():
+        if not inspect.isfunction(method) or inspect.iscoroutinefunction(method):
+            continue
+        if (
+            key.startswith("_") and key not in ("__call__", "__contains__")
+        ) or f"{place}.{key}" in LEFT_OUT:
+            continue
+        if made := _makers(method):
+            yield f"{place}.{key}", _run_method(made_of, constructor, method, made)
+
+
+def _run_method(
+    made_of: type,
+    constructor: dict[str, Callable[[str], Any]],
+    method: Callable[..., object],
+    made: dict[str, Callable[[str], Any]],
+) -> Callable[[str], object]:
+    def run(text: str) -> object:
+        owner = made_of(**{name: make(text) for name, make in constructor.items()})
+        result = method(owner, **{name: make(text) for name, make in made.items()})
+        return list(result) if isinstance(result, Iterator) else result
+
+    return run
+
+
+def _makers(
+    function: Callable[..., object], *, texts: bool = True
+) -> dict[str, Callable[[str], Any]] | None:
     """Return how each value is made; empty where one cannot be, None where no text is among them."""
     try:
         hints = typing.get_type_hints(function)
@@ -206,12 +248,18 @@ def _makers(function: Callable[..., object]) -> dict[str, Callable[[str], Any]] 
     needed = [
         one
         for one in inspect.signature(function).parameters.values()
-        if one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+        if one.default is one.empty
+        and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+        and one.name != "self"
     ]
-    if not any(_holds_text(hints.get(one.name)) for one in needed):
+    if not texts and not needed:
+        return {}
+    if texts and not any(_holds_text(hints.get(one.name)) for one in needed):
         return None
     made = {one.name: _maker(hints.get(one.name)) for one in needed}
-    return {} if None in made.values() else made  # type: ignore[return-value]
+    if None in made.values():
+        return {} if texts else None
+    return made  # type: ignore[return-value]
 
 
 def _holds_text(hint: Any) -> bool:
