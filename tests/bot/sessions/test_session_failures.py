@@ -322,3 +322,33 @@ async def test_a_changed_word_on_the_tape_is_told_in_its_chat_once(tmp_path):
         told = [one for one in host.channel.answers if "is damaged" in one.text]
     assert [one.address.chat_id for one in told] == ["1"]
     assert "1 of its entries cannot be read" in told[0].text
+
+
+async def test_a_disk_that_stays_full_is_no_fault_of_the_messages_that_wait(tmp_path):
+    """There is room to take its turn up again and again, and none for the answer."""
+    long = "here " * 10_000
+    held = Held(says(long))
+    first = iter([held])
+    model = ScriptedModel(lambda _: next(first, None) or says(long))
+    async with session_host(tmp_path, model) as host:
+        one = await host.channel.send("first")
+        with anyio.fail_after(20):
+            await held.entered.wait()
+        sizes = [path.stat().st_size for path in (tmp_path / "tapes").glob("*.jsonl")]
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (max(sizes) + 20_000, before[1]))
+        try:
+            held.release.set()
+            for pause in (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0):
+                with anyio.fail_after(30):
+                    await host.clock.until_sleeping()
+                host.clock.advance(pause)
+            with anyio.fail_after(30):
+                await host.clock.until_sleeping()
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        host.clock.advance(60.0)
+        assert await host.channel.answer_to(one) == long.strip()
+        assert len(await host.events("turn.resume")) > 3
+        assert await host.channel.ask("second") == long.strip()
+        assert [end.data["status"] for end in await host.events(TURN_END)] == ["ok", "ok"]
