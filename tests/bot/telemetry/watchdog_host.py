@@ -1,0 +1,37 @@
+"""A process whose event loop stands still, and is watched."""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+import time
+from pathlib import Path
+
+import anyio
+
+from bot.telemetry.watchdog import Watchdog, working_on
+
+
+def _hang(how: str) -> None:
+    if how == "match":
+        re.match(r"(a+)+$", "a" * 200 + "!")
+    if how == "sleep":
+        time.sleep(600)
+    if how == "a while":
+        time.sleep(2.0)
+    while how == "loop":
+        pass
+
+
+async def main(how: str) -> None:
+    watchdog = Watchdog(Path.cwd(), stalled=0.75, ended=60.0 if how == "a while" else 3.0)
+    async with watchdog.watching():
+        await anyio.sleep(0.5)
+        with working_on("fake:1", lambda: ["m1"]):
+            _hang(how)
+        await anyio.sleep(3)
+
+
+logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(levelname)s %(message)s")
+anyio.run(main, sys.argv[1])
