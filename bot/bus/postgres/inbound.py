@@ -294,9 +294,10 @@ class Sessions:
             await self._left.wait()
 
     async def _release(self, hold: Hold, *, pause: float = 0.0) -> None:
-        if hold.lost:
-            return
         try:
-            await self._queries.release(hold, pause=pause)
+            if hold.lost:
+                await self._queries.outlived(hold)
+            else:
+                await self._queries.release(hold, pause=pause)
         except BusError as error:
             logger.info("session %s is free when its lease ends: %s", hold.session, error)

@@ -2,7 +2,7 @@
 
 Rule 1: a message that outlived some of its holders is worked alone, and after a few more is buried: its chat
     is told, and its session goes on.
-Rule 2: holders that gave it back alive do not count.
+Rule 2: holders that gave it back alive do not count, nor those that lost it and live.
 """
 
 from __future__ import annotations

@@ -27,6 +27,9 @@ _RENEW = "select * from tapebot.renew(%s, %s::int[], %s::bigint[], %s::int[])"
 _DONE = "select tapebot.done(%s, %s, %s, %s::bigint[])"
 _RELEASE = """select tapebot.release(
     %s, %s, %s, %s, %s::bigint[], %s::bigint[], %s::bigint[], %s)"""
+# As ``release`` counts: who lost a hold and goes on has not died over what it held.
+_OUTLIVED = """update pgmq.q_inbound_{} set headers = headers || jsonb_build_object(
+    'returned', coalesce((headers ->> 'returned')::int, 0) + 1) where msg_id = any(%s::bigint[])"""
 _PUBLISH = "select tapebot.publish(%s, %s, %s, %s, %s, %s, %s)"
 # From which shard a chat was last heard of stays as it is: whoever gives a command from elsewhere is not there.
 _PUBLISH_ELSEWHERE = """
@@ -140,6 +143,10 @@ class Queries:
         """End a hold; what is not done with may be held by another after a pause."""
         values = [hold.queue, hold.group, hold.token, hold.reads, hold.settled]
         await self.fetch(_RELEASE, [*values, list(hold.working), hold.fetched, pause])
+
+    async def outlived(self, hold: Hold) -> None:
+        """Say that this process lost a hold and is alive: that was no death."""
+        await self.fetch(_OUTLIVED.format(hold.queue), [[*hold.working, *hold.fetched]])
 
     async def hold(self, group: str, call: str) -> tuple[int, int | None, int | None, str | None]:
         """Hold a free session; return its queue, token, reads and holder. The token is None where it is not free."""

@@ -329,6 +329,30 @@ async def test_messages_given_back_alive_are_never_buried(fleet):
     assert (await process.bus.statistics())["poison"] == 0
 
 
+async def test_messages_whose_holders_lost_them_and_live_are_never_buried(fleet):
+    """As where the database was away for longer than leases last."""
+    gateway = await fleet.process("gateway")
+    await gateway.bus.channel("fake").publish(inbound("m1"))
+    holder = await fleet.process("a", lease=HELD)
+    for _ in range(7):
+        inbox = await holder.bus.claim()
+        delivery = await inbox.receive()
+        assert delivery.inbound.id == "m1"
+        inbox._hold.lose()
+        with pytest.raises(SessionLost):
+            await delivery.ack()
+        inbox.release()
+        with anyio.fail_after(LONG):
+            while fleet.rows(_ALIVE) != [(True,)]:
+                await anyio.sleep(0.01)
+        fleet.end_leases()
+    assert (await holder.bus.statistics())["poison"] == 0
+    assert (await gateway.bus.statistics())["pending"] == 1
+
+
+_ALIVE = "select read_ct = coalesce((headers ->> 'returned')::int, 0) from tapebot.inbound"
+
+
 async def test_a_session_that_nobody_holds_is_kept_from_others(fleet):
     keeper, worker = await fleet.process("a", lease=HELD), await fleet.process("b")
     claimed = anyio.Event()
