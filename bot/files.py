@@ -46,6 +46,11 @@ def reason(error: OSError) -> str:
     return why or type(error).__name__
 
 
+def of_disk(error: OSError) -> bool:
+    """Say whether an error is a disk's, and not a network's or a program's."""
+    return error.errno in _REASONS
+
+
 def _name(error: OSError, path: Path) -> None:
     """Add the path that an error is about, for the log: ``os.write`` and ``os.fsync`` name none."""
     if error.filename is None and error.errno is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,8 +13,10 @@ from bot.access.book import Book, Page, decode, encode
 from bot.access.codes import CLAIM, new_code
 from bot.access.roster import Roster
 from bot.errors import BusError, SettingsError, TapeLocked
-from bot.files import PRIVATE_FILE, private_directory, replace_file
+from bot.files import PRIVATE_FILE, private_directory, reason, replace_file
 from bot.ids import new_id
+
+logger = logging.getLogger(__name__)
 
 FILE = "access.json"
 """The roster's name in the home folder."""
@@ -54,7 +57,7 @@ class FileBook(Book):
         """Replace the file's content.
 
         Raises:
-            BusError: The storage refused; the file says what it said.
+            BusError: The storage refused; the file says what it said, unless it refused that as well.
         """
         if page.version != self._page.version:
             return None
@@ -88,9 +91,18 @@ class FileBook(Book):
         try:
             replace_file(self._path, encode(roster))
         except OSError as error:
-            raise BusError(
-                f"who may use the bot could not be recorded in {self._path} ({error.strerror})"
-            ) from error
+            logger.warning("who may use the bot could not be recorded: %s", error)
+            self._put_back()
+            raise BusError(f"who may use the bot could not be recorded: {reason(error)}") from error
+
+    def _put_back(self) -> None:
+        """Write what was recorded before, where a refusal came after the file was replaced."""
+        before = encode(self._page.roster)
+        try:
+            if self._path.exists() and self._path.read_bytes() != before:
+                replace_file(self._path, before)
+        except OSError as error:
+            logger.warning("%s holds a change that was refused: %s", self._path, error)
 
 
 def read_roster(path: Path) -> Roster:

@@ -20,6 +20,7 @@ from bot.errors import (
     TapeError,
     VersionConflict,
 )
+from bot.files import of_disk, reason
 from bot.ids import new_id
 from bot.sessions.services import SessionServices
 from bot.sessions.worker import SessionWorker
@@ -160,6 +161,8 @@ def _told(failure: BaseException) -> str:
         return str(failure)
     if isinstance(failure, BaseExceptionGroup):
         return _told(failure.exceptions[0])
+    if isinstance(failure, OSError) and of_disk(failure):
+        return reason(failure)
     return "an error inside tapebot, which is in its log"
 
 
@@ -169,5 +172,7 @@ def _from_outside(failure: BaseException) -> bool:
         return any(_from_outside(one) for one in failure.exceptions)
     if isinstance(failure, InvalidEntry | InvalidSearch):
         return False
-    outside = TapeError | BusError | DatabaseError | ModelError | FileUnavailable | OSError
+    if isinstance(failure, OSError):
+        return of_disk(failure) or isinstance(failure, ConnectionError | TimeoutError)
+    outside = TapeError | BusError | DatabaseError | ModelError | FileUnavailable
     return isinstance(failure, outside)

@@ -63,14 +63,17 @@ def lives(
 
 def summary(found: list[dict[str, Any]]) -> Counter[str]:
     refused = Counter(what for life in found for what in life["refused"])
-    sys.stdout.write(f"{len(found)} lives, refused: {dict(sorted(refused.items()))}\n")
+    longest = max(life["seconds"] for life in found)
+    sys.stdout.write(
+        f"{len(found)} lives, {longest:.1f} s at most, refused: {dict(sorted(refused.items()))}\n"
+    )
     return refused
 
 
 @pytest.mark.slow
 def test_each_kind_of_refused_call_costs_no_conversation(tmp_path: Path):
     """One call of each name in each place, at its first and at a later one."""
-    places = ("tapes", "bus", "blobs", "")
+    places = ("tapes", "index", "bus", "blobs")
     calls = ("open", "write", "fsync", "fdatasync", "ftruncate", "rename", "replace")
     found = lives(
         tmp_path,
@@ -89,21 +92,23 @@ def test_each_kind_of_refused_call_costs_no_conversation(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_a_call_refused_at_any_place_of_a_conversation_costs_nothing(tmp_path: Path):
+@pytest.mark.parametrize("part", range(4))
+def test_a_call_refused_at_any_place_of_a_conversation_costs_nothing(tmp_path: Path, part: int):
     """Every call that changes a file, one after the other; every third one for longer."""
-    [plain] = lives(tmp_path, [{"first": 0}])
-    count = len(plain["calls"])
-    assert count > 150
+    # Two starts and three conversations make so many; where in them a number falls is left to chance.
     found = lives(
         tmp_path,
         (
-            {"first": first, "many": (1, 1, 5, 1, 1, 25)[first % 6], "error": error}
-            for first in range(1, count + 1)
-            for error in (("EIO", "ENOSPC")[first % 2],)
+            {
+                "first": first,
+                "many": (1, 1, 4, 1, 1, 12)[first % 6],
+                "error": ("EIO", "ENOSPC")[first // 4 % 2],
+            }
+            for first in range(1 + part, 207, 4)
         ),
     )
-    refused = summary(found)
-    assert len({life["refused"][0] for life in found if life["refused"]}) >= 12, refused
+    assert len([life for life in found if life["refused"]]) > 40, summary(found)
+    summary(found)
 
 
 @pytest.mark.slow

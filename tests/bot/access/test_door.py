@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import signal
@@ -286,6 +287,31 @@ async def test_a_claim_that_cannot_be_recorded_is_refused_and_can_be_made_again(
         assert (await door.listed()).owners == ()
         in_the_way.rmdir()
         assert await door.admit(claim) == Verdict(None, OWNED)
+
+
+async def test_an_approval_that_was_refused_at_its_last_step_is_not_there_after_a_restart(
+    tmp_path, monkeypatch
+):
+    """The file is replaced already when the folder cannot be synchronised."""
+    sync, refusals = os.fsync, [1]
+
+    def refusing(descriptor: int) -> None:
+        if refusals and stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            refusals.pop()
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        sync(descriptor)
+
+    async with opened(tmp_path) as door:
+        code = code_in(await door.admit(private()))
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", refusing)
+            with pytest.raises(BusError, match="could not be recorded: the disk does not work"):
+                await door.approve(code)
+    assert not refusals
+    async with opened(tmp_path) as door:
+        assert (await door.admit(private())).role is None
+        assert await door.approve(code) is not None
+        assert await door.admit(private()) == Verdict("member")
 
 
 async def test_a_cancelled_approval_is_done_or_not_and_the_door_goes_on(home):
