@@ -235,7 +235,10 @@ class Settings(BaseSettings):
         8, ge=1, le=256, description="Megabytes of the largest request that it takes."
     )
     session_limit: int = Field(
-        100, ge=1, le=100_000, description="Messages that may wait in one session."
+        5_000,
+        ge=1,
+        le=100_000,
+        description="Messages that may wait in one session; what comes beyond is refused by name.",
     )
     open_tapes: int = Field(256, ge=1, le=65_536, description="Tapes kept open at once.")
     idle_seconds: float = Field(

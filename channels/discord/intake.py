@@ -192,7 +192,7 @@ class Intake:
                 await self._gate.publish(inbound, person, heard.knock, waited=bool(files))
 
     def _person(self, heard: _Heard) -> Person:
-        tell = partial(self._uplink.tell, heard.place.channel_id)
+        tell = partial(self._uplink.tell, heard.place.channel_id, reply_to=heard.message.id)
         return Person(tell, asks=self._asks(heard))
 
     async def _admitted(self, heard: _Heard) -> Role | None:

@@ -157,6 +157,11 @@ class Missed:
             newest = await self._before_newest(channel, after)
             if newest != after:
                 logger.warning("more than %d messages were missed in %d", MOST, channel_id)
+                await self._tell(
+                    channel_id,
+                    f"While I was away, more than {MOST} messages were sent here. I read the newest of "
+                    "them and none before: please send again what still matters.",
+                )
                 after, page = newest, await self._page(channel, newest)
         old = 0
         while page:
@@ -166,6 +171,16 @@ class Missed:
             page = await self._page(channel, after) if len(page) == _PAGE else []
         if old:
             logger.warning("messages in %d that were too old to be answered: %d", channel_id, old)
+            await self._tell(
+                channel_id,
+                f"While I was away for long, messages were sent here that I do not answer any more: "
+                f"{old}. Please send again what still matters.",
+            )
+
+    async def _tell(self, channel_id: int, text: str) -> None:
+        """Say in a direct conversation what is left out; servers' channels go on without the bot."""
+        if self._marks.guild_of(channel_id) is None:
+            await self._uplink.tell(channel_id, text)
 
     async def _page(self, channel: discord.abc.Messageable, after: int) -> list[discord.Message]:
         async with self._calls:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+from typing import TypedDict
 
 import anyio
 import discord
@@ -23,6 +24,10 @@ NOBODY = discord.AllowedMentions(everyone=False, users=False, roles=False, repli
 
 CALL_SECONDS = 120.0
 """The longest that a call may take: discord.py waits up to 30 s for a limit and 25 s over five tries."""
+
+
+class _Reply(TypedDict, total=False):
+    reference: discord.MessageReference
 
 
 class Uplink:
@@ -81,18 +86,28 @@ class Uplink:
         """
         return self.channel(written_to(address))
 
-    async def tell(self, channel_id: int, text: str) -> None:
-        """Write something as it is, if that is possible."""
+    async def tell(self, channel_id: int, text: str, reply_to: int | None = None) -> None:
+        """Write something as it is, if that is possible; as a reply where a message is named."""
         try:
             with mapped(), anyio.fail_after(CALL_SECONDS):
-                for piece in pieces(text, LIMIT):
+                for place, piece in enumerate(pieces(text, LIMIT)):
                     nonce = self.written.nonce(secrets.token_hex(8))
                     sent = await self.channel(channel_id).send(
                         piece,
                         nonce=nonce,
                         allowed_mentions=discord.AllowedMentions.none(),
                         suppress_embeds=True,
+                        **_replies(channel_id, None if place else reply_to),
                     )
                     self.written.message(sent.id)
         except ScreenError as error:
             logger.info("a person could not be told something: %s", error)
+
+
+def _replies(channel_id: int, message_id: int | None) -> _Reply:
+    if message_id is None:
+        return {}
+    reference = discord.MessageReference(
+        message_id=message_id, channel_id=channel_id, fail_if_not_exists=False
+    )
+    return {"reference": reference}

@@ -33,7 +33,8 @@ from channels.telegram.updates import UpdateReader, update_number
 logger = logging.getLogger(__name__)
 
 _MOST_KNOWN = 2_000
-_MOST_WAITING = 200
+_MOST_WAITING = 5_000
+"""Messages that may wait in one chat's lane; their words are in the spool."""
 
 
 class Intake:
@@ -202,8 +203,8 @@ class Intake:
         asks = self._asks(event)
         if self._waiting[event.address.session] >= _MOST_WAITING:
             if asks:
-                self._teller.tell(
-                    event.address,
+                self._teller.refuse(
+                    event,
                     f"{_MOST_WAITING} messages already wait here, which is the most allowed: "
                     "this one was not taken, please send it again later",
                 )

@@ -46,7 +46,7 @@ class Publisher:
         except SessionFull as full:
             # What nobody said to the bot is nobody's loss.
             if inbound.asks:
-                self._teller.tell(inbound.address, str(full))
+                self._teller.refuse(event, str(full))
             logger.info("a message of %s is left out: %s", inbound.session, full)
         except InvalidInbound as invalid:
             logger.warning("a message of %s is left out: %s", inbound.session, invalid)

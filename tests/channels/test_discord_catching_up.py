@@ -77,6 +77,8 @@ async def test_of_very_many_missed_messages_the_newest_are_read(
         await rig.hear(202)
     assert rig.texts() == ["before", *(f"missed {n}" for n in range(150, 350)), "live"]
     assert "more than 200 messages were missed" in caplog.text
+    [told] = server.books.texts(place, author=server.bot_id)
+    assert told.startswith("While I was away, more than 200 messages were sent here.")
 
 
 async def test_only_a_few_channels_are_read_at_once(rig, server, ada, home):

@@ -19,6 +19,7 @@ from bot.bus import BusClosed, BusError
 from bot.testing.telegram_media import Media
 from channels.base import Groups
 from channels.telegram import WebhookPlace
+from channels.telegram import intake as intake_module
 from channels.telegram.spool import FolderSpool
 
 pytestmark = pytest.mark.slow
@@ -158,7 +159,8 @@ async def test_who_is_shut_out_while_something_of_theirs_waits_is_out_at_once(ri
     assert [one.text for one in rig.door.knocks[asked:]] == [None, None]
 
 
-async def test_of_too_much_that_waits_only_those_hear_who_spoke_to_the_bot(rig):
+async def test_of_too_much_that_waits_only_those_hear_who_spoke_to_the_bot(rig, monkeypatch):
+    monkeypatch.setattr(intake_module, "_MOST_WAITING", 200)
     rig.groups = Groups(keep_context=True)
     rig.telegram.faults.slow(method="download", gate=anyio.Event(), times=1)
     group = rig.telegram.group(-1001, "Garden")
@@ -208,7 +210,8 @@ async def test_a_spool_that_cannot_be_written_leaves_the_update_with_telegram(ri
         assert (await rig.shown(rig.chat, 2))[-1] == "echo: first"
 
 
-async def test_a_chat_where_too_much_waits_says_so_and_holds_up_nothing(rig):
+async def test_a_chat_where_too_much_waits_says_so_and_holds_up_nothing(rig, monkeypatch):
+    monkeypatch.setattr(intake_module, "_MOST_WAITING", 200)
     rig.telegram.faults.slow(method="download", gate=anyio.Event(), times=1)
     group = rig.telegram.group(-1001, "Garden")
     async with rig.running():
