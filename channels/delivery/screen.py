@@ -68,7 +68,7 @@ class Pace:
 
     edit: float
     typing: float
-    first: float = 1.0
+    first: float = 0.4
 
 
 @dataclass(frozen=True, slots=True)

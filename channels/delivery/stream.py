@@ -28,7 +28,7 @@ _ENDED = 16
 _DRAFT_STANDS = 20.0
 """Seconds; Telegram drops a draft after 30."""
 
-_DRAFTS_APART = 2.0
+_DRAFTS_APART = 1.0
 
 Report = Callable[[Shown[PieceT], str], Awaitable[None]]
 

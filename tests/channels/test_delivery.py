@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from bot.bus import Activity, Address, Answer, Button, DeliveryReport, Outbound, Partial
 from channels.delivery.courier import Courier
+from channels.delivery.room import Room
 from channels.delivery.screen import (
     Flooded,
     FormatRefused,
@@ -24,6 +25,7 @@ from channels.delivery.screen import (
     ScreenError,
     Unreachable,
 )
+from channels.delivery.stream import Stream
 
 LIMIT = 40
 HERE = Address("paper", "1")
@@ -556,3 +558,20 @@ def test_whatever_goes_wrong_the_final_text_is_all_that_is_shown(partials, final
             assert "".join(visible) in (final, final.replace("*", "") or final)
 
     anyio.run(run)
+
+
+async def test_a_streamed_answer_begins_within_half_a_second_and_drafts_follow_a_second_apart():
+    class Plain(Paper):
+        def pace(self, _: Address) -> Pace:
+            return Pace(edit=1.0, typing=4.5)
+
+    paper = Plain(drafts=[])
+    stream = Stream(paper, Room(), lambda _, __: anyio.lowlevel.checkpoint())
+    stream.put(Partial(HERE, "t1", "a draft that is no message yet"))
+    await stream.show()
+    assert paper.drafts == []
+    assert stream.due(busy=True) <= 0.5
+    await stream.show()
+    assert paper.drafts == ["a draft that is no message yet"]
+    stream.put(Partial(HERE, "t1", "a draft that is no message yet, and goes on"))
+    assert stream.due(busy=True) <= 1.0
