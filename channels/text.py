@@ -18,6 +18,15 @@ Alignment = Literal["left", "right", "center"]
 SMALLEST_LIMIT = 64
 """The least limit that still leaves room for a code block's fences."""
 
+LITERAL = re.compile(
+    r"(?P<address>https?://(?:[^\s<>()\[\]`]|\([^\s<>()]*\))+)"
+    r"|\b__(?:init|main|name|file|all|doc|dict|call|str|repr|new|del|enter|exit|aenter|aexit|iter|next"
+    r"|len|bool|getattr|setattr|getitem|setitem|contains|eq|lt|le|gt|ge|add|sub|mul|hash|class|slots"
+    r"|module|annotations|version|future|pycache|path|import|builtins|post_init)__(?!\w)"
+    r"|\b__[a-z][a-z0-9_]*__(?=[.(])"
+)
+"""An address, or a name of Python's: signs of emphasis inside them are a part of them."""
+
 SPOILER = re.compile(r"(?<![\w|])\|\|(?=[^\s|])([^|\n]*[^\s|])\|\|(?![\w|])")
 """``||hidden||``, and neither ``a || b || c`` nor the empty cells of a table."""
 

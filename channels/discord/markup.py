@@ -16,7 +16,7 @@ from itertools import pairwise
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from channels.text import SPOILER, Alignment, aligned, fence_info, visible, web_address
+from channels.text import LITERAL, SPOILER, Alignment, aligned, fence_info, visible, web_address
 
 _RULE = "⎯" * 12
 _LINK = re.compile(
@@ -167,7 +167,7 @@ def _box(match: re.Match[str]) -> str:
 def _inline(line: str) -> str:
     if "`" in line:
         line = _BACKTICKS.sub("``", line)
-    if "](" not in line and "||" not in line:
+    if "](" not in line and "||" not in line and "__" not in line:
         return line
     parts: list[str] = []
     last = 0
@@ -178,8 +178,14 @@ def _inline(line: str) -> str:
 
 
 def _outside_code(text: str) -> str:
+    text = LITERAL.sub(_literal, text)
     text = _BARS.sub(lambda match: match["hidden"] or r"\|\|", text)
     return _LINK.sub(_link, _PICTURE_LINK.sub(r"[\1]", text))
+
+
+def _literal(match: re.Match[str]) -> str:
+    # Discord leaves addresses alone by itself.
+    return match[0] if match["address"] else match[0].replace("_", r"\_")
 
 
 def _link(match: re.Match[str]) -> str:

@@ -10,13 +10,14 @@ Rule 3: blank lines are ours, not the source's, so that text which is appended m
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from typing import Any
 
 from channels.telegram.blocks import Sheet, TableDraft
 from channels.telegram.entities import Span
 from channels.telegram.events import Event, Range, code, events, fence, labels, named, shown
 from channels.telegram.formulae import is_formula, may_have_formulae, readable, with_dollars
-from channels.text import SPOILER, visible, web_address
+from channels.text import LITERAL, SPOILER, visible, web_address
 
 _STYLES = {"Strong": "bold", "Emphasis": "italic", "Strikethrough": "strikethrough"}
 _LINE_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
@@ -42,6 +43,7 @@ class _Reader:
 
     def __init__(self, source: bytes) -> None:
         self._source = source
+        self._literal = _literals(source)
         self._sheet = Sheet()
         self._lists: list[int | None] = []
         self._quotes: list[int] = []
@@ -99,7 +101,7 @@ class _Reader:
     def _start(self, tag: Any, where: Range) -> None:
         kind, value = named(tag)
         if kind in _STYLES:
-            self._style(kind, where["start"], begins=True)
+            self._style(kind, where, begins=True)
         elif kind in ("Link", "Image"):
             self._links.append((value["dest_url"], self._position()))
         elif kind in ("Paragraph", "HtmlBlock"):
@@ -133,7 +135,7 @@ class _Reader:
     def _end(self, tag: Any, where: Range) -> None:
         kind, _ = named(tag)
         if kind in _STYLES:
-            self._style(kind, where["start"], begins=False)
+            self._style(kind, where, begins=False)
         elif kind in ("Link", "Image"):
             self._end_link()
         elif kind in ("Paragraph", "HtmlBlock", "FootnoteDefinition"):
@@ -162,9 +164,16 @@ class _Reader:
         else:
             self._end_quote()
 
-    def _style(self, kind: str, start: int, *, begins: bool) -> None:
+    def _style(self, kind: str, where: Range, *, begins: bool) -> None:
+        start, end = where["start"], where["end"]
+        literal = bisect_right(self._literal, (start, len(self._source))) - 1
+        if literal >= 0 and start < self._literal[literal][1]:
+            doubled = self._source[start : start + 1] == self._source[start + 1 : start + 2]
+            count = 2 if kind != "Emphasis" and doubled else 1
+            place = start if begins else end - count
+            self._write(self._source[place : place + count].decode("utf-8"))
         # A single tilde reads as "about".
-        if kind == "Strikethrough" and self._source[start : start + 2] != b"~~":
+        elif kind == "Strikethrough" and self._source[start : start + 2] != b"~~":
             self._write("~")
         elif self._table.in_cell:
             return
@@ -302,3 +311,9 @@ class _Reader:
                 self._write(line.strip())
                 self._close(1)
         self._close()
+
+
+def _literals(source: bytes) -> list[tuple[int, int]]:
+    """Return the places of addresses and Python names, whose signs of emphasis are their own."""
+    pattern = re.compile(LITERAL.pattern.encode())
+    return [match.span() for match in pattern.finditer(source)]

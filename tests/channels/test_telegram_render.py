@@ -249,3 +249,31 @@ def test_a_command_alone_can_be_tapped_and_one_with_words_is_code():
     (piece,) = render("See `/help`, or send `/memory clear yes`.")
     assert piece.text == "See /help, or send /memory clear yes."
     assert [(one.type, one.offset) for one in piece.entities] == [("code", 19)]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "https://host/_a_ and https://host/_a_/_b_",
+        "see https://host/*a*/***b***",
+        "https://host/~~a~~ and ~b~",
+        "(https://host/a_(b)_c)",
+        "snake_case_words, __init__ and __init__.py",
+        "object.__frobnicate__()",
+    ],
+)
+def test_addresses_and_names_keep_the_signs_of_emphasis_that_are_a_part_of_them(source: str):
+    piece = one(source)
+    assert (piece.text, piece.entities) == (source, ())
+
+
+def test_emphasis_around_an_address_or_behind_it_stays():
+    piece = one("**https://host/_a_** _it_ [x](https://host/_b_)_too_ __bold__")
+    assert piece.text == "https://host/_a_ it xtoo bold"
+    assert styled(piece) == [
+        ("bold", "https://host/_a_"),
+        ("italic", "it"),
+        ("text_link", "x"),
+        ("italic", "too"),
+        ("bold", "bold"),
+    ]
