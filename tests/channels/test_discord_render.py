@@ -126,6 +126,8 @@ def test_no_answer_holds_up_the_others(source: str):
 def test_a_line_of_bullets_is_shown_as_it_is():
     line = "-  " * 16_000 + "x"
     assert "".join(render(line)).count("-") == 16_000
+
+
 def test_names_keep_their_underscores_and_addresses_are_left_alone():
     assert one("__init__ and x.__call__()") == r"\_\_init\_\_ and x.\_\_call\_\_()"
     for source in ("https://host/_a_/__init__.py", "`__init__`", "snake_case_words", "__under__"):

@@ -112,9 +112,6 @@ def test_a_call_refused_at_any_place_of_a_conversation_costs_nothing(tmp_path: P
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(
-    strict=False, reason="a turn that a full disk interrupts four times is given up by the worker"
-)
 def test_a_full_disk_costs_no_conversation_once_there_is_room_again(tmp_path: Path):
     """A file system of its own, filled to the last byte: SQLite meets that as well."""
     small = tmp_path / "small"

@@ -108,9 +108,10 @@ def inventory() -> tuple[list[FoundPattern], list[str]]:
     on_locals = _methods_on_locals(trees)
 
     def add(compiled: re.Pattern[Any], methods: set[str], place: str) -> None:
-        if not isinstance(compiled.pattern, str):
-            problems.append(f"{place}: a pattern of bytes; texts are decoded first")
-            return
+        if isinstance(compiled.pattern, bytes):
+            # Bytes are driven as texts: what a pattern costs depends on its shape.
+            text = compiled.pattern.decode("latin-1")
+            compiled = re.compile(text, compiled.flags | re.ASCII)
         one = found.setdefault(
             (compiled.pattern, compiled.flags), FoundPattern(compiled.pattern, compiled.flags)
         )

@@ -130,7 +130,7 @@ async def test_on_the_way_back_the_summary_stands_before_the_messages_and_the_no
         assert words == ["music 0", "noted", "music 1", "noted", "music 2", "noted"]
         newest, _, records = str(messages[-1]["content"]).partition("<records>")
         assert newest.strip().endswith("where were we?")
-        assert "problem p1: Music" in records
+        assert "Problem at hand: Music" in records
         assert "by train" in records
 
 
