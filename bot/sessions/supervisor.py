@@ -31,6 +31,7 @@ logger = logging.getLogger(__name__)
 
 _FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 60.0
+_LONGEST_WAIT = 600.0
 _MOST_MOVES = 3
 
 
@@ -93,13 +94,11 @@ class Supervisor:
         """Run one session's worker; the one place where an unknown failure is contained."""
         session = inbox.session
         worker = SessionWorker(inbox, self._services)
-        self._workers.add(worker)
         failed = False
         try:
             if pause := self._services.suspects.pause(session):
-                # It may end the process again: the others come first.
-                logger.info("session %s broke down and waits for %.0f s", session, pause)
-                await self._services.agent.clock.sleep(pause)
+                await self._let_others_go_first(session, pause)
+            self._workers.add(worker)
             await worker.run()
         except Exception as error:  # whatever it is, other sessions go on
             failed = True
@@ -129,6 +128,15 @@ class Supervisor:
             self._left.set()
             LAG.done(session)
             inbox.release(failed=failed)
+
+    async def _let_others_go_first(self, session: str, pause: float) -> None:
+        """Wait with a session that may end the process again, until the others have been served."""
+        clock = self._services.agent.clock
+        logger.info("session %s broke down and waits for %.0f s", session, pause)
+        await clock.sleep(pause)
+        until = clock.monotonic() + _LONGEST_WAIT
+        while clock.monotonic() < until and any(worker.busy for worker in self._workers):
+            await clock.sleep(_FIRST_PAUSE)
 
     def _forget(self, session: str) -> None:
         del self._failures[session], self._moves[session]

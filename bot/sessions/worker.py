@@ -99,6 +99,7 @@ class SessionWorker:
         self._clearing: tuple[Delivery, ParsedCommand] | None = None
         self._tasks: TaskGroup | None = None
         self._leaving = False
+        self._recovered = False
         self.progressed = False
         self.failed_on: tuple[str, ...] = ()
         self._send, self._receive = anyio.create_memory_object_stream[_Item](0)
@@ -118,6 +119,7 @@ class SessionWorker:
                 tasks.start_soon(self._pump)
                 await self._tell_damage()
                 await self._recover()
+                self._recovered = True
                 await self._serve()
                 await self._memory.bus.working_sets.expire_stale()
                 tasks.cancel_scope.cancel()
@@ -163,6 +165,11 @@ class SessionWorker:
         except Exception:
             self.failed_on = self.failed_on or tuple(messages())
             raise
+
+    @property
+    def busy(self) -> bool:
+        """True while something runs or is owed."""
+        return not self._recovered or not self._quiet
 
     @property
     def _quiet(self) -> bool:

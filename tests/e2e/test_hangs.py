@@ -20,7 +20,7 @@ from bot.testing.telegram_server import TelegramServer
 pytestmark = pytest.mark.slow
 
 ADA, BOB = 7, 8
-SOON = 60.0
+SOON = 120.0
 
 
 class World:
@@ -29,12 +29,19 @@ class World:
     Attributes:
         telegram: Where they write.
         model: Answers.
+        patience: Waited for before what was said is answered.
         folder: Its home is ``home`` in it.
     """
 
     def __init__(self, telegram: TelegramServer, model: ScriptedOpenAI, folder: Path) -> None:
         self.telegram, self.model, self.folder = telegram, model, folder
+        self.patience: dict[str, anyio.Event] = {}
+        model._steps = self._answer
         install(folder / "site")
+
+    def _answer(self, request: dict[str, Any]) -> Reply:
+        said = str(request["messages"][-1]["content"]).rpartition("] ")[2]
+        return Reply(f"Heard: {said}", gate=self.patience.get(said))
 
     @asynccontextmanager
     async def program(self, **more: str) -> AsyncIterator[Program]:
@@ -71,11 +78,7 @@ class World:
 
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
-    def answer(request: dict[str, Any]) -> Reply:
-        said = str(request["messages"][-1]["content"])
-        return Reply(f"Heard: {said.rpartition('] ')[2]}")
-
-    async with TelegramServer() as telegram, ScriptedOpenAI(answer) as model:
+    async with TelegramServer() as telegram, ScriptedOpenAI([]) as model:
         telegram.user(ADA, "Ada")
         telegram.user(BOB, "Bob")
         yield World(telegram, model, tmp_path)
@@ -91,19 +94,23 @@ async def test_a_message_that_hangs_the_process_is_given_up_after_two_hangs(
     world: World, deadly: str
 ):
     """It can be stopped meanwhile, others are answered at each start, and it can be tried again."""
-    hanging = {"TAPEBOT_CONTEXT_BUILDER": "hanging"}
+    hanging, patience = {"TAPEBOT_CONTEXT_BUILDER": "hanging"}, anyio.Event()
+    world.patience["are you there?"] = patience
     async with world.program(**hanging) as program:
-        world.say(BOB, "hello")
-        await world.shows(BOB, "Heard: hello")
+        world.say(BOB, "are you there?")
+        with anyio.fail_after(SOON):
+            await world.model.received(1)
         world.say(ADA, deadly)
         await world.logs("the event loop has not turned")
         await world.logs("it works for session telegram:7, messages")
         assert "hanging_views.py" in world.log
-        world.say(BOB, "are you there?")
         program.process.terminate()
         assert await ended(program) == 128 + signal.SIGTERM
     async with world.program(**hanging) as program:
         # The suspect comes after everybody else.
+        with anyio.fail_after(SOON):
+            await world.model.received(2)
+        patience.set()
         await world.shows(BOB, "Heard: are you there?")
         await world.logs("the event loop has not turned", 2)
         await world.logs("it works for session telegram:7, messages", 2)
@@ -126,8 +133,7 @@ async def test_a_message_that_hangs_the_process_is_given_up_after_two_hangs(
 async def test_a_turn_that_was_stopped_six_times_in_a_model_call_is_answered(
     world: World, how: signal.Signals
 ):
-    patience = anyio.Event()
-    world.model._steps = lambda _: Reply("Here you are.", gate=patience)
+    patience = world.patience["take your time"] = anyio.Event()
     world.say(ADA, "take your time")
     for time in range(1, 7):
         async with world.program() as program:
@@ -137,8 +143,8 @@ async def test_a_turn_that_was_stopped_six_times_in_a_model_call_is_answered(
             await ended(program)
     patience.set()
     async with world.program():
-        await world.shows(ADA, "Here you are.")
-    assert world.telegram.books.texts(ADA) == ["Here you are."]
+        await world.shows(ADA, "Heard: take your time")
+    assert world.telegram.books.texts(ADA) == ["Heard: take your time"]
 
 
 async def test_a_process_that_stood_still_did_not_hang(world: World):
