@@ -30,6 +30,7 @@ LARGEST_TOGETHER = 20 * 1024 * 1024
 PLACEHOLDER = "image:"
 """Begins what stands for an image where its content is not shown; its name in the blob store follows."""
 
+_MOST_UNREAD_NAMED = 10
 BLIND = "you cannot see images with this model"
 _TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _OLD = "no longer shown"
@@ -153,7 +154,7 @@ def _with_shown(
 
 
 def blind_note(entries: Sequence[TapeEntry], profile: CapabilityProfile) -> str | None:
-    """Return what an answer must add where its model could not see or hear what it answers.
+    """Return what an answer must add where its model could not see, hear or read what it answers.
 
     Args:
         entries: The messages that are answered.
@@ -168,7 +169,17 @@ def blind_note(entries: Sequence[TapeEntry], profile: CapabilityProfile) -> str 
     unheard = next((file for file in files if file.kind == "voice" and file.note), None)
     if unheard is not None:
         lines.append(f"_I could not listen to your voice message: {unheard.note}._")
+    unread = [file for file in files if file.kind != "voice" and file.note]
+    lines += [_unread_line(file) for file in unread[:_MOST_UNREAD_NAMED]]
+    if (more := len(unread) - _MOST_UNREAD_NAMED) > 0:
+        lines.append(f"_{more} more files were not read._")
     return "\n".join(lines) or None
+
+
+def _unread_line(file: Attached) -> str:
+    name = file.name.replace("`", "'")
+    what = "I read only a part of" if file.text else "I could not read"
+    return f"_{what}_ `{name}`: {file.note}."
 
 
 async def _shown(

@@ -128,7 +128,22 @@ async def test_the_tail_stands_behind_the_images():
         ([image()], BLIND_MODEL, "the picture is kept"),
         ([image(), image()], BLIND_MODEL, "the pictures are kept"),
         ([image()], SEES, None),
-        ([image(note="not taken", blob=None)], BLIND_MODEL, None),
+        ([image(note="not taken", blob=None)], BLIND_MODEL, "not taken"),
+        (
+            [{"kind": "document", "name": "a.zip", "note": "odd"}],
+            SEES,
+            "I could not read_ `a.zip`: odd.",
+        ),
+        (
+            [{"kind": "document", "name": "a.pdf", "text": "x", "note": "only 5 pages"}],
+            SEES,
+            "I read only a part of_ `a.pdf`: only 5 pages.",
+        ),
+        (
+            [{"kind": "video", "name": f"{n}.mp4", "note": "odd"} for n in range(12)],
+            SEES,
+            "2 more files",
+        ),
         ([{"kind": "document", "name": "a.pdf", "text": "x"}], BLIND_MODEL, None),
         ([], BLIND_MODEL, None),
     ],
@@ -206,3 +221,11 @@ async def test_a_voice_message_that_could_not_be_heard_is_said_to_be_so(tmp_path
         assert f"could not listen to your voice message: {why}" in await host.channel.answer_to(
             sent
         )
+
+
+async def test_a_file_that_was_not_read_is_told_once_whatever_the_model_says(tmp_path):
+    clip = Attachment("video", "clip.mp4", "video/mp4", 9, note="larger than 25 MB, not taken")
+    async with session_host(tmp_path, ScriptedModel([says("Lovely!"), says("Still.")])) as host:
+        answer = await host.channel.answer_to(await host.channel.send("", attachments=(clip,)))
+        assert answer == "Lovely!\n\n_I could not read_ `clip.mp4`: larger than 25 MB, not taken."
+        assert await host.channel.ask("And now?") == "Still."
