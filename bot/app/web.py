@@ -32,7 +32,12 @@ logger = logging.getLogger(__name__)
 
 _NOT_SERVED = (
     "the site is not served by this program; it is at a terminal, beside a platform, or where "
-    "TAPEBOT_WEB_LISTEN is set, if nothing else listens there"
+    "TAPEBOT_WEB_LISTEN is set, if nothing else listens there. Whoever runs me switches it on with "
+    "TAPEBOT_WEB_LISTEN=127.0.0.1:8020 (or another free port) and a restart"
+)
+_SWITCHED_OFF = (
+    "the site is switched off (TAPEBOT_WEB_LISTEN=off). Whoever runs me switches it on with "
+    "TAPEBOT_WEB_LISTEN=127.0.0.1:8020 and a restart"
 )
 
 
@@ -87,11 +92,9 @@ class Web:
         return Logins(self.store, self.door, self.clock, self.settings.web_base, self.scopes)
 
     def commands(self) -> list[Command]:
-        """Return ``/login``, where there may be a site."""
+        """Return ``/login``, which says how to switch the site on where there is none."""
         from bot.commands.login import login_command
 
-        if self.settings.web_base is None or (self.shared and not self.asked):
-            return []
         return [login_command(self._offer)]
 
     def handlers(self) -> Mapping[str, Handler]:
@@ -108,7 +111,7 @@ class Web:
         return Verdict(await self.logins.callers.role(knock.sender.id, knock.sender.name))
 
     async def _offer(self, channel: str, sender: str, name: str, chat: str) -> LoginCode | None:
-        logins = await self._served(elsewhere=self.shared)
+        logins = await self._served(elsewhere=self.shared and self.asked)
         return await logins.offer_code(channel, sender, name, chat)
 
     async def _answer(self, what: str, request: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -123,6 +126,8 @@ class Web:
         Raises:
             TapebotError: It is not, since its port is taken for one, or a part that it needs is missing.
         """
+        if self.settings.web_base is None:
+            raise TapebotError(_SWITCHED_OFF)
         if not (self.served or elsewhere):
             raise TapebotError(_NOT_SERVED)
         try:

@@ -164,12 +164,13 @@ def test_without_the_extra_the_terminal_goes_on_and_one_line_says_how_to_get_it(
     leave(child)
 
 
-def test_off_is_off(tmp_path, terminal):
+def test_off_is_off_and_a_login_says_how_to_switch_it_on(tmp_path, terminal):
     child = terminal(web_listen="off")
     child.expect("you>")
     answers(child)
     child.send("/login\r")
-    child.expect("There is no command")
+    child.expect("the site is switched off")
+    child.expect("TAPEBOT_WEB_LISTEN=127")
     leave(child)
 
 
