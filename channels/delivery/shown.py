@@ -107,9 +107,9 @@ class Shown(Generic[PieceT]):
         try:
             await screen.edit(self.address, self.ids[place], piece, buttons)
         except (MessageGone, Refused) as error:
-            # It and what follows it are sent anew, so that the order stays.
-            self._part_from(place if isinstance(error, Refused) else place + 1)
-            del self.ids[place:], self.pieces[place:]
+            # It and what follows it are sent anew, so that the order stays. A message that is only too
+            # old to be edited still stands with a part of the answer: it is taken away as well.
+            self._part_from(place)
             raise MessageGone(str(error)) from error
         self.pieces[place] = piece
 

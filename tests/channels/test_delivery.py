@@ -575,3 +575,18 @@ async def test_a_streamed_answer_begins_within_half_a_second_and_drafts_follow_a
     assert paper.drafts == ["a draft that is no message yet"]
     stream.put(Partial(HERE, "t1", "a draft that is no message yet, and goes on"))
     assert stream.due(busy=True) <= 1.0
+
+
+async def test_a_part_that_cannot_be_edited_any_more_is_taken_away_and_the_answer_sent_whole():
+    class TooOld(Paper):
+        async def edit(
+            self, address: Address, message_id: str, piece: str, buttons: tuple[Button, ...] = ()
+        ) -> None:
+            raise MessageGone("message can't be edited")
+
+    async with Running(TooOld()) as run:
+        run.port.give(Partial(HERE, "t1", "half of an answer that grows"))
+        await until(lambda: run.paper.shown() == ["half of an answer that grows"])
+        run.port.give(answer("half of an answer that grows and ends"))
+        await run.port.until_final(1)
+    assert "".join(run.paper.shown()) == "half of an answer that grows and ends"
