@@ -74,6 +74,7 @@ class Platform:
         groups: How to behave in groups.
         folder: The channel's own, for what it must not forget; made if it is not there.
         announce: Tells whoever runs the program, in one line: who the bot is, what keeps it.
+        connected: To be called once the platform has taken the token.
         spool: Where updates wait that any process of several may receive, and the channel handles;
             None where there is one process, which keeps them in its folder.
     """
@@ -84,4 +85,5 @@ class Platform:
     groups: Groups
     folder: Path
     announce: Callable[[str], None]
+    connected: Callable[[], None] = lambda: None
     spool: SharedSpool | None = None

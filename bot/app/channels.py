@@ -194,7 +194,17 @@ def _platform(app: App, name: str, announce: Announce) -> Platform:
         groups=Groups(frozenset(settings.always_answer), settings.group_context > 0),
         folder=private_directory(settings.home / "channels" / name),
         announce=announce,
+        connected=partial(_tell_of_claim, app, name.partition("-")[0], announce),
     )
+
+
+def _tell_of_claim(app: App, platform: str, announce: Announce) -> None:
+    """Say how to own a bot that has no owner yet: not before its token was found to be right."""
+    if (code := app.door.claim_code_for(platform)) is not None:
+        announce(
+            f"{platform.capitalize()}: nobody there owns this bot yet. To own it, send it in a "
+            f"private chat: /claim {code}"
+        )
 
 
 def _telegram(app: App, announce: Announce) -> list[Running]:

@@ -16,14 +16,13 @@ from bot.app.build import App, open_app
 from bot.app.channels import (
     CONSOLE_LEASE,
     Announce,
-    Running,
     at_terminal,
     build_channels,
     run_channels,
 )
 from bot.app.erased import ErasedElsewhere
 from bot.app.operating import open_operations
-from bot.bus import WEB, Address, Answer
+from bot.bus import Address, Answer
 from bot.control import serve_control
 from bot.errors import BusError, ModelError, SettingsError, TapebotError
 from bot.ids import new_id
@@ -114,7 +113,6 @@ async def _run(app: App, role: Role, operations: Operations | None, watchdog: Wa
                 tasks.start_soon(_warm, app.model)
         if app.shared is None:
             await tasks.start(serve_control, app.settings.home, control_handlers(app))
-        _tell_of_claims(app, channels, announce)
         with anyio.CancelScope() as stopping:
             # Who is told that it is ready may ask it to stop at once.
             await tasks.start(_stop_on_signal, stopping, operations, watchdog)
@@ -151,16 +149,6 @@ def _watch(
         tasks.start_soon(job)
     else:
         tasks.start_soon(operations.watched, name, job)
-
-
-def _tell_of_claims(app: App, channels: list[Running], announce: Announce) -> None:
-    platforms = {one.name.partition("-")[0] for one in channels} - {CONSOLE.channel, WEB}
-    for name in sorted(platforms):
-        if (code := app.door.claim_code_for(name)) is not None:
-            announce(
-                f"{name.capitalize()}: nobody there owns this bot yet. To own it, send it in a "
-                f"private chat: /claim {code}"
-            )
 
 
 def _announcer(app: App, role: Role, tasks: TaskGroup) -> Announce:

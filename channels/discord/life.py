@@ -145,6 +145,7 @@ class Life:
         self._announced.bot = True
         me = printable(client.user.name)
         self._platform.announce(f"Discord{self._shard.label}: @{me} is here")
+        self._platform.connected()
         if self._shard.alone and not client.guilds and client.application_id is not None:
             permissions = discord.Permissions(
                 view_channel=True,

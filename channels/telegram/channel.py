@@ -161,6 +161,7 @@ class TelegramChannel:
             tasks.start_soon(partial(keep_menu, api, self._platform.commands, self._timing))
             self._take_updates(api, intake, listener, tasks)
             announce(f"Telegram: @{me.username} is here")
+            self._platform.connected()
             await self._locked_out(api)
             tasks.cancel_scope.cancel()
 

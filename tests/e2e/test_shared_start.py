@@ -118,16 +118,26 @@ async def test_a_gateway_with_a_token_that_telegram_does_not_know_says_so_in_one
     assert TOKEN not in said[0]
 
 
-def test_whoever_starts_a_gateway_at_a_terminal_reads_there_how_to_own_the_bot(tmp_path, url):
+async def test_whoever_starts_a_gateway_at_a_terminal_reads_there_how_to_own_the_bot(tmp_path, url):
     """Nobody shows what would be sent to a console: a gateway has none."""
-    more = {"telegram_token": TOKEN, "telegram_api_base": NOBODY}
-    gateway = at_a_terminal(["gateway"], tmp_path / "a", url, **more)
-    gateway.expect_exact("/claim ")
-    gateway.expect_exact("no connection")
-    gateway.sendintr()
-    gateway.expect(pexpect.EOF)
-    gateway.wait()
-    assert gateway.exitstatus == 0
+
+    def read(home: str, base: str, *said: str) -> str:
+        more = {"telegram_token": TOKEN, "telegram_api_base": base}
+        gateway = at_a_terminal(["gateway"], tmp_path / home, url, **more)
+        shown = ""
+        for text in said:
+            gateway.expect_exact(text)
+            shown += gateway.before
+        gateway.sendintr()
+        gateway.expect(pexpect.EOF)
+        gateway.wait()
+        assert gateway.exitstatus == 0
+        return shown
+
+    # Whether the token is right is not known before the platform has said so.
+    assert "/claim" not in await anyio.to_thread.run_sync(read, "a", NOBODY, "no connection")
+    async with TelegramServer(token=TOKEN) as telegram:
+        await anyio.to_thread.run_sync(read, "b", telegram.url, "is here", "/claim ")
 
 
 def test_a_gateway_that_waits_for_its_turn_has_loaded_what_it_needs_by_then(tmp_path, url):
