@@ -5,6 +5,7 @@ Rule 2: a fragment belongs to the call of its index; a new id at a used index is
     some servers number every call 0.
 Rule 3: arguments are text as the model wrote them; an object is turned into JSON text.
 Rule 4: each call of the reply has an id, and no two the same.
+Rule 5: a text ends where it has its full length; calls that are too many, or too long, are all refused.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from bot.errors import ModelRejected
 from bot.llm.base import ToolCall
+from bot.llm.bounds import MOST_ARGUMENTS, MOST_CALLS, MOST_TEXT
 
 
 @dataclass(slots=True)
@@ -45,15 +48,29 @@ class Assembly:
         self.text = ""
         self.finish_reason: str | None = None
         self._parts: list[_Part] = []
+        self._called = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the text has all the length that an answer may have."""
+        return len(self.text) >= MOST_TEXT
 
     def add_text(self, fragment: str | None) -> bool:
-        """Add text; return whether there was any."""
-        self.text += fragment or ""
-        return bool(fragment)
+        """Add text, as far as there is room for it; return whether there was any."""
+        fits = (fragment or "")[: MOST_TEXT - len(self.text)]
+        self.text += fits
+        return bool(fits)
 
     def add_call(self, index: int | None, call_id: str | None, name: str | None, args: Any) -> None:
-        """Add a fragment of a tool call, as the provider sent its fields."""
+        """Add a fragment of a tool call, as the provider sent its fields.
+
+        Raises:
+            ModelRejected: There are too many, or they are too long.
+        """
         call_id, name = call_id or "", name or ""
+        text = arguments_text(args)
+        self._called += len(call_id) + len(name) + len(text)
+        _check_calls(len(self._parts), self._called)
         part = next((p for p in reversed(self._parts) if p.continues(index, call_id, name)), None)
         if part is None:
             part = _Part(index, call_id, name)
@@ -61,7 +78,7 @@ class Assembly:
         else:
             part.id = part.id or call_id
             part.name = part.name or name
-        part.arguments.append(arguments_text(args))
+        part.arguments.append(text)
 
     def finish(self, reason: str | None) -> None:
         """Note a reason to end, if one was given."""
@@ -80,11 +97,26 @@ def arguments_text(arguments: Any) -> str:
     return "" if arguments is None else json.dumps(arguments, ensure_ascii=False)
 
 
+def _check_calls(count: int, characters: int) -> None:
+    if count > MOST_CALLS or characters > MOST_ARGUMENTS:
+        raise ModelRejected(
+            f"the model asked for more in one answer than is carried out (at most {MOST_CALLS} tool calls, "
+            f"{MOST_ARGUMENTS:,} characters); nothing was done"
+        )
+
+
 def tool_calls(found: Iterable[tuple[str | None, str, Any]]) -> tuple[ToolCall, ...]:
-    """Return calls from (id, name, arguments), giving an id where one is missing or repeated."""
+    """Return calls from (id, name, arguments), giving an id where one is missing or repeated.
+
+    Raises:
+        ModelRejected: There are too many, or they are too long.
+    """
     calls: list[ToolCall] = []
     taken: set[str] = set()
+    characters = 0
     for number, (given, name, arguments) in enumerate(found, 1):
+        characters += len(given or "") + len(name) + len(arguments_text(arguments))
+        _check_calls(number, characters)
         call_id = given or f"call_{number}"
         while call_id in taken:
             call_id = f"{call_id}_{number}"

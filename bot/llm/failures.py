@@ -37,6 +37,13 @@ _OVERFLOW = re.compile(
 _RATE = re.compile(
     r"per (?:min|minute|hour|day)\b|\b(?:TPM|TPD|RPM)\b|rate[ _]limit", re.IGNORECASE
 )
+# What Python and pydantic say of an answer that has another shape than it should have.
+_UNREADABLE = re.compile(
+    r"NoneType|object is not|has no attribute|not subscriptable|validation errors? for|Error parsing chunk"
+    r"|Expecting (?:value|property|',')|json response|provider returned|index out of range|Extra data: line"
+    r"|Unterminated string|Received=|Invalid response object",
+)
+UNREADABLE = "the model's server sent an answer that cannot be understood"
 _PREFIX = re.compile(r"^(?:\s*(?:litellm\.)?\w*(?:Error|Exception)\s*(?::|-)\s*)+")
 _NOISE = re.compile(r"(?:(?<!\s)\s++)?ssl:<[^>]{0,300}>|<[^<>]* object at 0x[0-9a-f]+>")
 _KEY = re.compile(r"\b(?:sk|pk|rk|gsk|xai|hf|AIza)[-_]?[A-Za-z0-9*_-]{6,}|(?<=Bearer )\S+")
@@ -74,6 +81,9 @@ def model_error(
 
 def _in_short(exc: Exception) -> str | None:
     """Return plain words for what needs none of the provider's."""
+    status = getattr(exc, "status_code", None)
+    if (status is None or not 400 <= status < 500) and _UNREADABLE.search(str(exc)):
+        return UNREADABLE
     if "timeout" in type(exc).__name__.lower():
         return "no answer in time"
     if getattr(exc, "status_code", None) in {401, 403}:

@@ -17,7 +17,7 @@ from typing import Any
 
 import anyio.to_thread
 
-from bot.errors import ModelUnavailable
+from bot.errors import ModelRejected, ModelUnavailable
 from bot.llm.failures import model_error
 
 _ENVIRONMENT = {
@@ -83,7 +83,19 @@ def mapped(name: str, secret: str | None) -> Iterator[None]:
     try:
         yield
     except foreign as exc:
+        if (large := _too_large(exc)) is not None:
+            raise ModelRejected(f"{name}: the model's server sent {large}") from exc
         raise model_error(exc, name=name, now=datetime.now(UTC), secret=secret) from exc
+
+
+def _too_large(exc: BaseException) -> BaseException | None:
+    """Return what was too large in an answer, where that is what an error is about."""
+    from bot.llm.transport import AnswerTooLarge
+
+    seen: BaseException | None = exc
+    while seen is not None and not isinstance(seen, AnswerTooLarge):
+        seen = seen.__cause__ or seen.__context__
+    return seen
 
 
 def _load() -> ModuleType:
@@ -95,6 +107,9 @@ def _load() -> ModuleType:
         litellm = importlib.import_module("litellm")
     except ImportError as exc:
         raise ModelUnavailable("litellm is missing: pip install 'tapebot[models]'") from exc
+    from bot.llm.transport import bound_responses
+
+    bound_responses(importlib.import_module("litellm.llms.custom_httpx.aiohttp_transport"))
     settings: Any = litellm
     settings.suppress_debug_info = True
     # Where a provider reports no usage, litellm would download a tokenizer to count, on the event

@@ -7,6 +7,9 @@ module sees one of its exceptions.
 from __future__ import annotations
 
 import json
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
@@ -22,10 +25,14 @@ from bot.llm.base import (
     Usage,
     estimate_tokens,
 )
+from bot.llm.bounds import MOST_TEXT
+from bot.llm.failures import UNREADABLE
 from bot.llm.library import Library, mapped
 from bot.llm.observed import observed
 from bot.llm.profiles import profile_for
 from bot.llm.wire import flattened, response_format, tools_json
+
+logger = logging.getLogger(__name__)
 
 _NO_KEY = "no-key"
 _FORCINGS = ("named", "required", "auto")
@@ -89,14 +96,24 @@ class LiteLLMModel(Model):
             raise ModelAuthError(f"{self._name}: no API key; set {names}")
         while True:
             forced = request.tool_choice not in {"auto", "none"}
+            arguments = self._arguments(request)
             try:
-                with mapped(self._name, self._api_key):
-                    return await self._call(litellm, self._arguments(request), on_text)
+                with mapped(self._name, self._api_key), self._understood():
+                    return await self._call(litellm, arguments, on_text)
             except ModelError as exc:
                 last = self._forcing == len(_FORCINGS) - 1
                 if not forced or last or not _refuses_forcing(exc.__cause__):
                     raise
                 self._forcing += 1
+
+    @contextmanager
+    def _understood(self) -> Iterator[None]:
+        """Turn what breaks on an answer of another shape than it should have into a model's error."""
+        try:
+            yield
+        except (AttributeError, LookupError, TypeError, ValueError) as exc:
+            logger.warning("%s: an answer that cannot be understood", self._name, exc_info=exc)
+            raise TransientModelError(f"{self._name}: {UNREADABLE}") from exc
 
     async def aclose(self) -> None:
         """Close the connections, if no other model uses them."""
@@ -177,6 +194,10 @@ class LiteLLMModel(Model):
         if not response.choices:
             raise TransientModelError(f"{self._name}: the provider sent an empty answer")
         choice = response.choices[0]
+        if len(choice.message.content or "") > MOST_TEXT:
+            logger.warning("%s: the answer is cut at %d characters", self._name, MOST_TEXT)
+            choice.message.content = choice.message.content[:MOST_TEXT]
+            choice.finish_reason = "length"
         calls = tool_calls(
             (call.id, call.function.name or "", call.function.arguments)
             for call in choice.message.tool_calls or ()
@@ -202,11 +223,16 @@ class LiteLLMModel(Model):
                     reporting = chunk
                 if _add(answer, chunk):
                     on_text(answer.text)
+                if answer.is_full:
+                    logger.warning("%s: the answer is cut at %d characters", self._name, MOST_TEXT)
+                    break
             # litellm says "stop" where the provider said nothing: a stream that was cut short.
             ended = stream.received_finish_reason or stream.intermittent_finish_reason
         finally:
             await stream.aclose()
-        if not ended:
+        if answer.is_full:
+            answer.finish("length")
+        elif not ended:
             raise TransientModelError(f"{self._name}: the answer broke off before its end")
         calls = answer.calls()
         return ModelReply(
@@ -252,7 +278,7 @@ def _tells_cache(reporting: Any) -> bool:
 def _add(answer: Assembly, chunk: Any) -> bool:
     """Add a chunk to the answer; return whether its text grew."""
     grew = False
-    for choice in chunk.choices[:1]:
+    for choice in (chunk.choices or ())[:1]:
         grew = answer.add_text(choice.delta.content)
         for call in choice.delta.tool_calls or ():
             function = call.function

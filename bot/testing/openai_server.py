@@ -111,8 +111,31 @@ class NoChoices:
     """An answer whose list of choices is empty."""
 
 
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """Any bytes as an answer, as many as are wanted.
+
+    Attributes:
+        head: What begins the body.
+        filler: What follows, so many ``times``.
+        times: How often.
+        end: What ends it.
+        status: The HTTP status.
+        headers: Of the response, beside its type.
+        content_type: Its type; None takes what was asked for, a stream or JSON.
+    """
+
+    head: bytes
+    filler: bytes = b""
+    times: int = 0
+    end: bytes = b""
+    status: int = 200
+    headers: tuple[tuple[str, str], ...] = ()
+    content_type: str | None = None
+
+
 Refusal = Failure | Disconnect
-Step = Reply | Failure | Disconnect | NoChoices
+Step = Reply | Failure | Disconnect | NoChoices | Raw
 Script = Iterable[Step] | Callable[[dict[str, Any]], Step]
 
 RATE_LIMITED = Failure(429, "Rate limit reached for requests", "rate_limit_exceeded", "0.01")
@@ -210,6 +233,8 @@ class ScriptedOpenAI:
                 return _hang_up(request)
             case NoChoices():
                 return web.json_response(_envelope(body, "chat.completion", []))
+            case Raw():
+                return await _raw(request, body, step)
             case Reply() if body.get("stream"):
                 return await _stream(request, body, step)
             case Reply():
@@ -312,6 +337,23 @@ def _call_deltas(step: Reply) -> Iterable[dict[str, Any]]:
             if left:
                 fragment = {"index": index, "function": {"arguments": left.pop(0)}}
                 yield {"tool_calls": [fragment]}
+
+
+async def _raw(request: web.Request, body: dict[str, Any], step: Raw) -> web.StreamResponse:
+    asked = "text/event-stream" if body.get("stream") else "application/json"
+    headers = {"Content-Type": step.content_type or asked, **dict(step.headers)}
+    response = web.StreamResponse(status=step.status, headers=headers)
+    await response.prepare(request)
+    try:
+        await response.write(step.head)
+        for _ in range(step.times):
+            await response.write(step.filler)
+        await response.write(step.end)
+        await response.write_eof()
+    except ConnectionError:
+        # Whoever asked has had enough.
+        pass
+    return response
 
 
 async def _stream(request: web.Request, body: dict[str, Any], step: Reply) -> web.StreamResponse:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+import resource
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from itertools import pairwise
@@ -14,10 +17,12 @@ from stamina import instrumentation
 from bot.errors import (
     ContextOverflow,
     ModelAuthError,
+    ModelError,
     ModelRejected,
     TransientModelError,
 )
 from bot.llm.base import ModelReply, ModelRequest, ToolSpec
+from bot.llm.bounds import MOST_TEXT
 from bot.llm.litellm import LiteLLMModel
 from bot.llm.profiles import profile_for
 from bot.llm.retry import FallbackModel, RetryingModel
@@ -28,6 +33,7 @@ from bot.testing.openai_server import (
     Disconnect,
     Failure,
     NoChoices,
+    Raw,
     Reply,
     Script,
     ScriptedOpenAI,
@@ -392,3 +398,121 @@ async def test_a_model_that_does_not_see_is_told_that_there_was_an_image(provide
     assert server.requests[0]["messages"][0]["content"] == (
         "What is this?\n(an image that you cannot see)\n\n<records>\nx\n</records>"
     )
+
+
+def chunk(delta: object, ending: str | None = None) -> bytes:
+    choice = {"index": 0, "delta": delta, "finish_reason": ending}
+    return event({"choices": [choice]})
+
+
+def event(change: dict[str, object]) -> bytes:
+    base = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    return b"data: " + json.dumps({**base, **change}).encode() + b"\n\n"
+
+
+DONE = b"data: [DONE]\n\n"
+WHOLE = b'{"id":"c","object":"chat.completion","created":1,"model":"m","choices":'
+LARGE = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("step", "streamed", "words"),
+    [
+        (
+            Raw(b'data: {"choices":[{"index":0,"delta":{"content":"', b"x" * LARGE, 200),
+            True,
+            "a line of more than 4 MB",
+        ),
+        (
+            Raw(WHOLE + b'[{"index":0,"message":{"content":"', b"x" * LARGE, 200),
+            False,
+            "an answer of more than 32 MB",
+        ),
+        (Raw(b"", b": " + b"w" * 100_000 + b"\n", 1_000), True, "an answer of more than 32 MB"),
+        (
+            Raw(gzip.compress(b"x" * 10_000_000), headers=(("Content-Encoding", "gzip"),)),
+            True,
+            "packed as gzip",
+        ),
+        (Raw(b"<html>", b"sorry " * LARGE, 60, status=502), False, "more than 32 MB"),
+    ],
+    ids=["a chunk", "a body", "a stream without end", "a bomb", "an error page"],
+)
+async def test_what_a_server_sends_beyond_all_bounds_is_never_held_and_is_told(
+    provider, step: Raw, streamed, words
+):
+    model, _ = await provider([Reply("warm"), step, Reply("good")])
+    await ask(model, streamed)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(ModelError, match=words) as caught:
+        await ask(model, streamed)
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+    # The server is in this process, too.
+    assert grown < 150_000_000
+    assert "Error" not in str(caught.value)
+    assert "good" in str(await ask(model, streamed))
+
+
+async def test_an_answer_without_end_is_cut_at_its_bound_and_says_so(provider):
+    model, _ = await provider(
+        [Raw(chunk({"content": "word " * 200}), chunk({"content": "x" * 1_000}), 5_000)]
+    )
+    reply, _ = await ask(model, streamed=True)
+    assert (len(reply.content), reply.finish_reason) == (MOST_TEXT, "length")
+
+
+@both
+async def test_too_many_calls_are_refused_at_once_and_none_is_made(provider, streamed):
+    calls = tuple(Call("memory_save", "{}", f"call_{number}") for number in range(5_000))
+    model, _ = await provider([Reply(calls=calls)])
+    with pytest.raises(ModelRejected, match="at most 64 tool calls"):
+        await ask(model, streamed)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        Raw(event({"choices": None}) + DONE),
+        Raw(chunk(None) + DONE),
+        Raw(chunk({"tool_calls": [{"index": 0}]}) + DONE),
+        Raw(chunk({"tool_calls": [{"index": -3, "function": None}]}) + DONE),
+        Raw(chunk({"content": 7}) + DONE),
+        Raw(event({"choices": [], "usage": {"prompt_tokens": "many"}}) + DONE),
+        Raw(b"data: [1, 2\n\n" + DONE),
+        Raw(b"data: null\n\n" + DONE),
+        Raw(b"<html>I am a login page</html>", content_type="text/html"),
+        Raw(b""),
+    ],
+    ids=lambda step: step.head[-60:].decode(),
+)
+async def test_a_stream_of_nonsense_is_told_in_plain_words(provider, step):
+    await told_plainly(provider, step, streamed=True)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"null}",
+        b"[]}",
+        b"[null]}",
+        b'[{"index":0,"message":null,"finish_reason":"stop"}]}',
+        b'[{"index":0,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"x","type":"function"}]}}]}',
+        b"7}",
+        b"[",
+    ],
+    ids=lambda body: body.decode(),
+)
+async def test_an_answer_of_nonsense_is_told_in_plain_words(provider, body):
+    await told_plainly(provider, Raw(WHOLE + body), streamed=False)
+
+
+async def told_plainly(provider, step: Raw, *, streamed: bool) -> None:
+    """It is an error of the model's with plain words, or an answer; never Python's own words."""
+    model, _ = await provider([step])
+    said = ""
+    try:
+        await ask(model, streamed)
+    except ModelError as error:
+        said = str(error)
+    for noise in ("NoneType", "object", "attribute", "Traceback", "KeyError", "Error:", "pydantic"):
+        assert noise not in said, said
