@@ -1,6 +1,7 @@
 """What must hold of tapes and platforms, whatever was killed when.
 
-Rule 1: a message of a person's is in exactly one ``turn.end``, and its answer stands where it was said.
+Rule 1: a message of a person's is on the tape once, in the order in which it was said. It is in exactly one
+    ``turn.end``, and the model's own answer to it stands where it was said: none is closed by an apology.
 Rule 2: a message of the bot's that no final receipt names is a stray. It may be there only if its
     sender was killed before the receipt was durable, and only where the platform cannot be asked what
     it took: on Telegram.
@@ -26,6 +27,7 @@ from bot.memory.transcript import recorded_at
 from bot.memory.turns import DELIVERY, TURN_RESUME
 from bot.tape.entries import TapeEntry
 from bot.tape.store import REPAIR
+from bot.tape.stores.examine import examine
 
 WINDOW = 30.0
 """The most seconds between a send that the server took and the kill that left it without receipt."""
@@ -48,14 +50,16 @@ class Session:
     Attributes:
         place: Whose.
         ends: Its turns.
-        heard: Platform ids of what is on it.
+        heard: Platform ids of what is on it, in order.
         counts: What kills and recovery left on it.
+        resumed: How often each turn was taken up again.
     """
 
     place: Place
     ends: list[Turned] = field(default_factory=list)
-    heard: set[str] = field(default_factory=set)
+    heard: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
+    resumed: Counter[str] = field(default_factory=Counter)
 
     @property
     def settled(self) -> set[str]:
@@ -139,12 +143,18 @@ async def close_books(kills: Kills) -> Books:
         session = _read(place, entries)
         mine = [one for one in kills.talk.said if one.place is place]
         _check_settled(session, mine, books)
-        _check_shown(session, mine, kills.stage)
         books.sessions.append(session)
         books.strays += _strays(session, kills.stage)
+    _check_closed(books)
+    for session in books.sessions:
+        _check_shown(
+            session, [one for one in books.said if one.place is session.place], books.stage
+        )
     _check_lost(books)
     _check_strays(books)
     _check_logs(home)
+    problems = examine(home / "tapes", "").problems
+    assert not problems, f"`tapebot tape verify` finds: {problems}"
     return books
 
 
@@ -154,7 +164,7 @@ def _read(place: Place, entries: Iterable[TapeEntry]) -> Session:
     ends = []
     for entry in entries:
         if "inbound" in entry.meta:
-            session.heard.add(entry.meta["inbound"])
+            session.heard.append(entry.meta["inbound"])
         if entry.name == TURN_END:
             ends.append(entry.data)
         elif entry.name == DELIVERY and entry.data.get("final", True):
@@ -163,6 +173,8 @@ def _read(place: Place, entries: Iterable[TapeEntry]) -> Session:
             receipts[entry.data["turn"]] = (tuple(entry.data["platform_ids"]), _moment(entry))
         elif entry.name in (TURN_RESUME, REPAIR):
             session.counts[entry.name] += 1
+        if entry.name == TURN_RESUME:
+            session.resumed[entry.data["turn"]] += 1
     for end in ends:
         shown, at = receipts.get(end["turn"], ((), 0.0))
         session.ends.append(Turned(tuple(end["inbound"]), end["status"], shown, at))
@@ -177,8 +189,8 @@ def _moment(entry: TapeEntry) -> float:
 
 
 def _check_settled(session: Session, said: list[Said], books: Books) -> None:
-    for end in session.ends:
-        assert end.status in ("ok", "command"), f"{session.place.name}: {end}"
+    asked = [one.id for one in said if one.kind in ("text", "file")]
+    assert [one for one in session.heard if one in {*asked}] == asked, "not in order, or not there"
     for one in said:
         if one.kind == "edit":
             # Discord tells of an edit once; afterwards its history has the new text.
@@ -187,6 +199,14 @@ def _check_settled(session: Session, said: list[Said], books: Books) -> None:
         elif one.id not in session.settled:
             assert one.interaction, f"lost: {one}"
             books.lost.append(one)
+
+
+def _check_closed(books: Books) -> None:
+    """No turn ended but with its own answer."""
+    ends = [end for session in books.sessions for end in session.ends]
+    closed = [end for end in ends if end.status not in ("ok", "command")]
+    figures = [sum(len(end.inbound) for end in some) for some in (closed, ends)]
+    assert not closed, "{} of {} messages were closed falsely: {}".format(*figures, closed)
 
 
 def _check_shown(session: Session, said: list[Said], stage: Stage) -> None:

@@ -7,6 +7,7 @@ before the server has answered for it, or a moment after one.
 from __future__ import annotations
 
 import random
+import signal
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -21,7 +22,6 @@ from bot.memory.spoken import TURN_END
 from bot.memory.turns import TurnFold
 
 _LOOK_SECONDS = 0.1
-_MOST_UNSETTLED = 3  # a turn that was cut off four times is given up, with an apology
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,8 @@ class Plan:
         platform: Where people talk; None for anywhere.
         slow: Let the model stand still after its first words.
         after: Seconds after all was said, if it still lives.
+        joined: Say more as soon as the model is asked, so that it joins the running turn.
+        stop: Send SIGTERM in place of SIGKILL.
     """
 
     moment: str
@@ -50,6 +52,8 @@ class Plan:
     platform: str | None = None
     slow: bool = False
     after: float = 1.2
+    joined: bool = False
+    stop: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,12 +65,14 @@ class Death:
         born: When the life began that it ended, by the clock of the books.
         at: When.
         met: The moment came; otherwise it was killed since nothing more was to come.
+        stop: It was asked to stop, and was not killed.
     """
 
     moment: str
     born: float
     at: float
     met: bool
+    stop: bool = False
 
 
 class Facts:
@@ -115,6 +121,7 @@ class Kills:
         stage: What it lives between.
         folder: Holds everything that it keeps.
         chance: Decides what is said and whether it may recover in peace.
+        recovers: The share of lives that settle everything that is owed before they are killed.
 
     Attributes:
         lives: Its processes.
@@ -122,7 +129,9 @@ class Kills:
         deaths: The kills.
     """
 
-    def __init__(self, stage: Stage, folder: Path, chance: random.Random) -> None:
+    def __init__(
+        self, stage: Stage, folder: Path, chance: random.Random, *, recovers: float = 0.5
+    ) -> None:
         self.stage = stage
         self.lives = Lives(stage, folder)
         self.talk = Talk(stage, chance, self.lives.connected)
@@ -131,7 +140,7 @@ class Kills:
         self._facts = Facts(stage)
         self._plan: Plan | None = None
         self._due = 0
-        self._unsettled = 0
+        self._recovers = recovers
         stage.listeners.append(self._look)
 
     async def greet(self) -> None:
@@ -146,20 +155,19 @@ class Kills:
     async def round(self, plan: Plan) -> None:
         """Start, settle what is owed or not, let people talk, and kill."""
         at_start = plan.moment == "start"
-        late = self._unsettled >= _MOST_UNSETTLED
-        if late and at_start:
-            await self.finish()
-        peace = not at_start and (late or self._chance.random() < 0.5)
+        peace = not at_start and self._chance.random() < self._recovers
         life = await self.lives.start(plan.calls, plan.part, wait=peace)
         if peace:
-            # What the screen shows may be a stream whose turn has not ended.
-            await (self._settle_on_tape() if late else self._settle())
+            await self._settle()
             if plan.calls:
                 self.lives.arm()
-        self._unsettled = 1 if late else self._unsettled + 1
-        if not at_start:
-            await self._provoke(plan)
-        await self._die(life, plan)
+        async with anyio.create_task_group() as tasks:
+            if not at_start:
+                await self._provoke(plan)
+            if plan.joined:
+                tasks.start_soon(self._join)
+            await self._die(life, plan)
+            tasks.cancel_scope.cancel()
         if self._chance.random() < 0.3:
             self.talk.burst()
 
@@ -170,8 +178,8 @@ class Kills:
         await self.lives.stop()
 
     async def _settle_on_tape(self) -> None:
-        """Wait until nothing is owed any more."""
-        await self._settle()
+        """Wait until nothing is owed any more, whatever the answers are."""
+        await self.lives.until_connected()
         with anyio.move_on_after(SECONDS):
             while await self._owed():
                 # Receipts go to the disk, which tells nobody.
@@ -208,7 +216,8 @@ class Kills:
 
     async def _provoke(self, plan: Plan) -> None:
         """Let people talk, and let the kill come from then on."""
-        if plan.platform == "discord":
+        if plan.stop or plan.platform == "discord":
+            # Once it is connected, it hears of a stop.
             await self.lives.until_connected()
         self.stage.model.slow = 1.0 if plan.slow else 0.2
         if plan.fact:
@@ -217,16 +226,24 @@ class Kills:
             self.talk.command()
         self.talk.burst(plan.platform)
 
+    async def _join(self) -> None:
+        """Let people say more as soon as the model is asked."""
+        before = self._facts.count("asked")
+        await self.stage.until(lambda: self._facts.count("asked") > before, SECONDS, "a request")
+        self.talk.burst()
+
     async def _die(self, life: Life, plan: Plan) -> None:
         """Wait for the death that was planned, and bring it about if it does not come."""
         with anyio.move_on_after(plan.after):
             await self.stage.until(lambda: life.code is not None, SECONDS, "the planned death")
         self._plan = None
-        self.lives.kill()
+        self.lives.kill(_signal(plan))
         await self.lives.ended()
-        assert life.code == KILLED, f"it ended by itself: {life}: {self.lives.errors()}"
+        assert life.code == (0 if plan.stop else KILLED), (
+            f"it ended by itself: {life}: {self.lives.errors()}"
+        )
         met = life.met if plan.fact else not plan.calls or life.killed_at is None
-        self.deaths.append(Death(plan.moment, life.born, life.killed_at or now(), met))
+        self.deaths.append(Death(plan.moment, life.born, life.killed_at or now(), met, plan.stop))
 
     def _look(self) -> None:
         """Kill if it is due; called before a server answers."""
@@ -236,11 +253,15 @@ class Kills:
         self._plan = None
         self.lives.life.met = True
         if plan.delay:
-            self.lives.tasks.start_soon(self._kill_later, self.lives.life, plan.delay)
+            self.lives.tasks.start_soon(self._kill_later, self.lives.life, plan)
         else:
-            self.lives.kill()
+            self.lives.kill(_signal(plan))
 
-    async def _kill_later(self, life: Life, seconds: float) -> None:
-        await anyio.sleep(seconds)
+    async def _kill_later(self, life: Life, plan: Plan) -> None:
+        await anyio.sleep(plan.delay)
         if life is self.lives.life:
-            self.lives.kill()
+            self.lives.kill(_signal(plan))
+
+
+def _signal(plan: Plan) -> signal.Signals:
+    return signal.SIGTERM if plan.stop else signal.SIGKILL

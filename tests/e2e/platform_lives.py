@@ -122,13 +122,13 @@ class Lives:
         """Let the system calls count from now on."""
         os.kill(self.life.pid, signal.SIGUSR1)
 
-    def kill(self) -> None:
-        """Send the signal that cannot be caught, once; nothing after its end, which frees its id."""
+    def kill(self, by: signal.Signals = signal.SIGKILL) -> None:
+        """Send a signal, once; nothing after its end, which frees its id."""
         life = self.life
         if life.code is None and life.killed_at is None:
             life.killed_at = now()
             with suppress(ProcessLookupError):
-                os.kill(life.pid, signal.SIGKILL)
+                os.kill(life.pid, by)
 
     async def stop(self) -> None:
         """Stop it as a service manager does; it must be connected, so that it can hear of it."""

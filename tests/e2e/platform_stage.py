@@ -63,11 +63,13 @@ class Model:
 
     Attributes:
         slow: The share of the answers that stand still for a while after their first words.
+        pauses: The least and the most seconds that any other takes; None for a few that are short.
         asked: How many requests came.
     """
 
     def __init__(self, chance: random.Random) -> None:
         self.slow = 0.0
+        self.pauses: tuple[float, float] | None = None
         self.asked = 0
         self.on_asked: Callable[[], None] = lambda: None
         self._chance = chance
@@ -86,6 +88,8 @@ class Model:
     def _pause(self) -> float:
         if self._chance.random() < self.slow:
             return self._chance.uniform(1.3, 1.8)
+        if self.pauses is not None:
+            return self._chance.uniform(*self.pauses)
         return self._chance.choice([0.0, 0.02, 0.1, 0.3])
 
 

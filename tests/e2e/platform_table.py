@@ -9,6 +9,9 @@ from platform_books import Books, Session
 from bot.memory.turns import TURN_RESUME
 from bot.tape.store import REPAIR
 
+OFTEN = 3
+"""Taken up again more often than this, a turn has been interrupted very often."""
+
 _PLATFORMS = ("telegram", "discord")
 
 
@@ -33,14 +36,14 @@ class Table:
 def render(books: Books) -> str:
     """Return the books as lines of text."""
     met = Counter(death.moment for death in books.deaths if death.met)
-    head = f"{len(books.deaths)} kills, {met.total()} of them at the moment that was meant: "
+    kinds = Counter(death.moment for death in books.deaths)
+    each = ", ".join(f"{kind} {met[kind]}/{times}" for kind, times in sorted(kinds.items()))
+    head = f"{len(books.deaths)} kills, {met.total()} of them at the moment that was meant: {each}"
     table = Table()
     _said(books, table)
     _recovered(books, table)
     _cost(books, table)
-    return "\n".join(
-        [head + str(dict(sorted(met.items()))), table.render(), *_strays(books), *_lost(books)]
-    )
+    return "\n".join([head, table.render(), *_strays(books), *_lost(books)])
 
 
 def _said(books: Books, table: Table) -> None:
@@ -58,6 +61,10 @@ def _recovered(books: Books, table: Table) -> None:
     for session in books.sessions:
         platform = session.place.platform
         table.add("turns taken up again", platform, session.counts[TURN_RESUME])
+        often = sum(times > OFTEN for times in session.resumed.values())
+        table.add(f"  more than {OFTEN} times the same", platform, often)
+        joined = sum(len(end.inbound) - 1 for end in session.ends)
+        table.add("answered with another, in one turn", platform, joined)
         table.add("torn ends of tapes repaired", platform, session.counts[REPAIR])
         table.add("shown before a kill, receipted after it", platform, _found_again(session, books))
     for update in books.stage.telegram.books.updates:

@@ -1,4 +1,4 @@
-"""A hundred kills between Telegram and Discord at once: everything is answered, nothing twice.
+"""Many kills between Telegram and Discord at once: everything is answered, nothing twice.
 
 A second copy may be shown on Telegram alone, which cannot be asked what it took: where tapebot was
 killed after the server had taken the send and before the receipt was on the disk.
@@ -6,19 +6,24 @@ killed after the server had taken the send and before the receipt was on the dis
 
 from __future__ import annotations
 
+import os
 import random
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 from platform_books import Books, close_books
 from platform_kills import Kills, Plan
 from platform_stage import open_stage
-from platform_table import render
+from platform_table import OFTEN, render
 
 KILLS = 100
 SEED = 20_261_122
 FEW = 10
+
+SEEDS = [int(one) for one in os.environ.get("TAPEBOT_KILL_SEEDS", "31").split(",")]
+"""Of the runs that never recover between two kills; more of them take longer."""
 
 UNAIMED = ("start", "turn", "stream", "any time")
 """Kills at moments of which a send is none; the others are set at a step of tapebot's or a call."""
@@ -77,6 +82,22 @@ def in_an_interaction(chance: random.Random) -> Plan:
     return Plan("interaction", "acknowledged", delay=delay, platform="discord")
 
 
+def soon_after_start(chance: random.Random) -> Plan:
+    """While it takes up again what was interrupted."""
+    return Plan("start", after=chance.uniform(0.05, 0.5))
+
+
+def in_a_long_call(chance: random.Random) -> Plan:
+    """Asked to stop while the model thinks."""
+    return Plan("stop", "asked", delay=chance.uniform(0.1, 0.6), slow=True, after=4.0, stop=True)
+
+
+def with_what_joins(chance: random.Random) -> Plan:
+    """While messages that came later are answered with those before."""
+    delay = chance.uniform(0.2, 2.0)
+    return Plan("turn", "asked", delay=delay, slow=True, joined=True, after=4.0)
+
+
 def at_any_time(chance: random.Random) -> Plan:
     return Plan("any time", after=chance.uniform(0.0, 1.5))
 
@@ -95,14 +116,40 @@ SHARES = {
 }
 
 
-async def kill_often(folder: Path, kills: int, seed: int) -> Books:
-    """Kill that many times, recover, and close the books; print the table."""
+CRUEL = {
+    soon_after_start: 30,
+    with_what_joins: 10,
+    in_a_stream: 5,
+    in_a_write: 5,
+    in_a_long_call: 6,
+    at_any_time: 4,
+}
+
+
+async def kill_often(
+    folder: Path,
+    kills: int,
+    seed: int,
+    shares: Mapping[Callable[[random.Random], Plan], int] = SHARES,
+    *,
+    cruel: bool = False,
+) -> Books:
+    """Kill that many times, recover, and close the books; print the table.
+
+    Args:
+        folder: Holds what tapebot keeps.
+        kills: How often.
+        seed: Of all that is left to chance.
+        shares: How many kills of a hundred are of which kind.
+        cruel: Let the model take up to two seconds, and tapebot never recover between two kills.
+    """
     chance = random.Random(seed)
-    makers = [maker for maker, share in SHARES.items() for _ in range(share)]
+    makers = [maker for maker, share in shares.items() for _ in range(share)]
     chance.shuffle(makers)
     try:
         async with open_stage(random.Random(seed + 1)) as stage:
-            killing = Kills(stage, folder, chance)
+            killing = Kills(stage, folder, chance, recovers=0.0 if cruel else 0.5)
+            stage.model.pauses = (0.2, 2.0) if cruel else None
             async with killing.lives.running():
                 await killing.greet()
                 for maker in makers[:kills]:
@@ -136,3 +183,18 @@ async def test_two_kills_between_two_platforms_cost_no_message(tmp_path: Path):
 async def test_a_hundred_kills_between_two_platforms_cost_no_message(tmp_path: Path):
     """Both platforms at once, killed at every kind of moment."""
     check(await kill_often(tmp_path, KILLS, SEED), KILLS)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_kills_without_time_to_recover_cost_no_message_and_close_none(
+    tmp_path: Path, seed: int
+):
+    """Sixty kills, half of them right after a start: each message gets its own answer at last."""
+    kills = sum(CRUEL.values())
+    books = await kill_often(tmp_path, kills, seed, CRUEL, cruel=True)
+    check(books, kills)
+    assert not [one for one in books.strays if books.death_of(one).stop]
+    resumed = [times for session in books.sessions for times in session.resumed.values()]
+    assert max(resumed) > OFTEN, "no turn was interrupted often"
