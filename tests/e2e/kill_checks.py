@@ -81,7 +81,7 @@ def check_tape(entries: list[TapeEntry]) -> None:
 
 
 def check_settled(entries: list[TapeEntry], said: Iterable[Said], delivered: set[str]) -> None:
-    """What holds of a tape once nothing is owed: each message is on it, and was answered."""
+    """What holds of a tape once nothing is owed: each message is on it, and has its own answer."""
     settled = {inbound for end in _ends(entries) for inbound in end.data["inbound"]}
     heard = {e.meta["inbound"]: e for e in entries if "inbound" in e.meta}
     ever = {word for _, words, _ in _zones(entries) for word in words}
@@ -92,6 +92,9 @@ def check_settled(entries: list[TapeEntry], said: Iterable[Said], delivered: set
         assert one.keeps is None or one.keeps in ever, f"never in memory: {one}"
     order = [one.id for one in said if not one.is_command]
     assert [one for one in heard if heard[one].kind == "message"] == order, "out of order"
+    ends = [end.data for end in _ends(entries)]
+    closed = [end for end in ends if end["status"] not in ("ok", "command", "stopped")]
+    assert not closed, f"{len(closed)} of {len(ends)} turns were closed falsely: {closed}"
     for end in _ends(entries):
         assert not end.data["answered"] or end.data["turn"] in delivered, f"not delivered: {end}"
     _check_calls(entries)
@@ -103,7 +106,6 @@ def count(entries: list[TapeEntry]) -> Counter[str]:
     wanted |= {MEMORY_CONSOLIDATED: "consolidations", "memory.undone": "undone"}
     found = Counter(wanted[e.name] for e in entries if e.name in wanted)
     found["calls of tools"] = sum(e.kind == "tool_result" for e in entries)
-    found["given up"] = sum("gave up" in end.data.get("error", "") for end in _ends(entries))
     return +found
 
 
