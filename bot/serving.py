@@ -2,13 +2,80 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import anyio
+import h11
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+HEAD_SECONDS = 10.0
+"""In which a connection must say what it asks for."""
+
+MOST_SILENT = 256
+"""Connections that have not said yet what they ask for; beyond them the oldest one goes."""
+
+Application = Callable[..., Any]
+
+
+class _Connection(H11Protocol):
+    """Uvicorn's connection. One that does not say what it asks for holds up nobody.
+
+    Silent ones are closed after a time, and count against none that is served: beyond the bound of those, what
+    came last is refused.
+    """
+
+    most: int
+    refuse: Application
+    silent: dict[_Connection, asyncio.TimerHandle]
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take a connection."""
+        super().connection_made(transport)
+        self._listen()
+        if len(self.silent) > MOST_SILENT:
+            next(iter(self.silent)).transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        """Take a part of a request."""
+        if self in self.silent and len(self.connections) - len(self.silent) >= self.most:
+            self.app = type(self).refuse
+        super().data_received(data)
+        self._listen()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request on the same connection."""
+        super().on_response_complete()
+        self._listen()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Let a connection go."""
+        super().connection_lost(exc)
+        self._heard()
+
+    def _listen(self) -> None:
+        if self.conn.their_state is not h11.IDLE or self.transport.is_closing():
+            self._heard()
+        elif self not in self.silent:
+            self.silent[self] = self.loop.call_later(HEAD_SECONDS, self.transport.close)
+
+    def _heard(self) -> None:
+        if (deadline := self.silent.pop(self, None)) is not None:
+            deadline.cancel()
+
+
+def connection(most: int, refuse: Application) -> type[asyncio.Protocol]:
+    """Return what takes a server's connections: ``http`` of uvicorn's configuration.
+
+    Args:
+        most: Connections that are served at once.
+        refuse: The application that answers those beyond.
+    """
+    return type("Connection", (_Connection,), {"most": most, "refuse": refuse, "silent": {}})
 
 
 def bind(host: str, port: int, *, waiting: int | None = None, unheard: int = 0) -> socket.socket:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import resource
 import signal
@@ -11,12 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import anyio
-import h11
 import uvicorn
 from anyio.abc import TaskStatus
 from fastapi import FastAPI
 from starlette.types import Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from bot import serving
 from bot.errors import SettingsError
@@ -34,49 +31,8 @@ _GRACE = 20
 """Seconds that requests under way may take when the server stops."""
 
 
-_HEAD = 10.0
-"""Seconds in which a request must say what it asks for."""
-
 _FILES = 4_096
 """Descriptors that the process may have: the connections' and the tapes'."""
-
-
-class _Connection(H11Protocol):
-    """Uvicorn's connection, closed where no request comes.
-
-    Beyond the bound only what came last is refused: connections that cost nothing to hold open do not
-    shut out those that are served.
-    """
-
-    _deadline: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take a connection."""
-        super().connection_made(transport)
-        if len(self.connections) > CONNECTIONS:
-            self.app = _refuse
-        self._see_head()
-
-    def data_received(self, data: bytes) -> None:
-        """Take a part of a request."""
-        super().data_received(data)
-        self._see_head()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Let a connection go."""
-        super().connection_lost(exc)
-        self._forget()
-
-    def _see_head(self) -> None:
-        if self.conn.their_state is not h11.IDLE:
-            self._forget()
-        elif self._deadline is None:
-            self._deadline = self.loop.call_later(_HEAD, self.transport.close)
-
-    def _forget(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
 
 
 async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
@@ -152,7 +108,9 @@ def _allow_files() -> None:
 
 def configuration(app: FastAPI) -> uvicorn.Config:
     """Return how the application is served."""
-    return serving.quiet(app, grace=_GRACE, http=_Connection, ws="none")
+    return serving.quiet(
+        app, grace=_GRACE, http=serving.connection(CONNECTIONS, _refuse), ws="none"
+    )
 
 
 async def _stop_on_signal(

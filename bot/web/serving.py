@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Scope
 
@@ -20,6 +20,12 @@ _GRACE = 1
 
 _LARGEST_FRAME = 1_000_000
 """Bytes of a message on a chat's socket."""
+
+_BUSY = PlainTextResponse(
+    "The site is busy; try again in a second.",
+    503,
+    {"Retry-After": "1", "Connection": "close"},
+)
 
 
 class CachedFiles(StaticFiles):
@@ -66,9 +72,8 @@ async def serve(app: ASGIApp, bound: socket.socket) -> None:
     config = serving.quiet(
         app,
         grace=_GRACE,
-        http="h11",
+        http=serving.connection(CONNECTIONS, _BUSY),
         ws="websockets-sansio",
         ws_max_size=_LARGEST_FRAME,
-        limit_concurrency=CONNECTIONS,
     )
     await serving.serve(config, bound)

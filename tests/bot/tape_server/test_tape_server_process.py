@@ -15,6 +15,7 @@ import httpx
 import pytest
 from tape_server_rig import ROOT, TAPE, Program, serving
 
+from bot.serving import MOST_SILENT
 from bot.tape.entries import message
 from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.remote import RemoteTapeStore
@@ -120,16 +121,34 @@ def test_tokens_are_made_listed_and_removed_at_the_command_line(program):
     assert "no token kitchen" in run("remove", "kitchen").stderr
 
 
-async def test_connections_that_are_only_held_open_shut_out_nobody_who_is_served(
-    tmp_path, monkeypatch
-):
+async def test_connections_that_are_only_held_open_shut_out_nobody(tmp_path, monkeypatch):
+    """However many; the oldest of those on which nothing was asked go first."""
     monkeypatch.setattr(serve, "CONNECTIONS", 4)
     async with serving(tmp_path) as rig, rig.client() as client, AsyncExitStack() as held:
         assert (await client.get("/v1/tapes")).status_code == 200
         host, port = rig.url.removeprefix("http://").split(":")
-        for _ in range(6):
+        streams = [
             await held.enter_async_context(await anyio.connect_tcp(host, int(port)))
+            for _ in range(MOST_SILENT + 20)
+        ]
+        for stream in streams[20:]:
+            await stream.send(b"GET /v1/ta")
         assert (await client.get("/v1/tapes")).status_code == 200
+        async with rig.client() as late:
+            assert (await late.get("/v1/tapes")).status_code == 200
+        with anyio.fail_after(20), suppress(anyio.BrokenResourceError, anyio.EndOfStream):
+            await streams[0].receive()
+
+
+async def test_beyond_the_connections_that_are_served_what_came_last_is_refused(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(serve, "CONNECTIONS", 2)
+    async with serving(tmp_path) as rig, rig.client() as client, AsyncExitStack() as held:
+        await client.post("/v1/tapes", params={"tape": TAPE})
+        for _ in range(2):
+            asked = client.stream("GET", "/v1/tapes/follow", params={"tape": TAPE})
+            assert (await held.enter_async_context(asked)).status_code == 200
         async with rig.client() as late:
             answer = await late.get("/v1/tapes")
         assert (answer.status_code, answer.json()["error"]) == (503, "busy")
@@ -141,7 +160,7 @@ async def test_connections_that_are_only_held_open_shut_out_nobody_who_is_served
 )
 async def test_a_connection_on_which_no_request_comes_is_closed(tmp_path, monkeypatch, begun):
     """Also where a part of it comes now and then."""
-    monkeypatch.setattr(serve, "_HEAD", 0.2)
+    monkeypatch.setattr("bot.serving.HEAD_SECONDS", 0.2)
     async with serving(tmp_path) as rig:
         host, port = rig.url.removeprefix("http://").split(":")
         async with (

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from contextlib import AsyncExitStack
 
 import anyio
 import httpx
 import pytest
 from access_rig import HTML, HTTPS, URL, open_site
 from starlette.responses import HTMLResponse, PlainTextResponse
+from starlette.types import Receive, Scope, Send
 
+from bot.web import serving
 from bot.web.access.entrance import csrf_of
 from bot.web.access.headers import CSP, Headers
 from bot.web.access.limits import LARGEST, REQUESTS
@@ -216,3 +219,19 @@ async def test_files_come_in_as_long_as_their_route_takes_them(site, kind):
     content = f"csrf={csrf_of(csrf)}&x=".encode() + content
     sent = await browser.post("/chat/uploads", content=content, headers=headers)
     assert sent.json() == 0
+
+
+async def test_three_hundred_requests_that_are_never_finished_shut_out_nobody():
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await PlainTextResponse("here")(scope, receive, send)
+
+    bound = serving.bind("127.0.0.1:0")
+    port = bound.getsockname()[1]
+    async with anyio.create_task_group() as tasks, AsyncExitStack() as held:
+        tasks.start_soon(serving.serve, app, bound)
+        for _ in range(300):
+            stream = await held.enter_async_context(await anyio.connect_tcp("127.0.0.1", port))
+            await stream.send(b"GET / HTTP/1.1\r\nHost: x\r\n")
+        async with httpx.AsyncClient() as client:
+            assert (await client.get(f"http://127.0.0.1:{port}/")).text == "here"
+        tasks.cancel_scope.cancel()
