@@ -274,9 +274,11 @@ async def last_facts(tape: TapeService, last: int | None = None) -> list[TapeEnt
 
 
 async def _newest_link(tape: TapeService, before: int | None = None) -> list[TapeEntry]:
-    """Return the newest entry of a fold of facts, before an id or of all; none where there is none."""
+    """Return the newest entry of a fold of facts, before an id or of all; none where a reset came behind it."""
     async with aclosing(tape.read_back(before)) as entries:
         async for entry in entries:
             if is_link(entry):
                 return [entry]
+            if entry.is_reset:
+                break
     return []

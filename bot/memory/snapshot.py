@@ -132,7 +132,9 @@ class ZoneFold:
 
     def apply(self, entry: TapeEntry) -> bool:
         """Take one entry in; True where it completed a new current zone."""
-        if entry.kind == "anchor" and entry.name == MEMORY_OPEN:
+        if entry.is_reset:
+            self._forget(entry)
+        elif entry.kind == "anchor" and entry.name == MEMORY_OPEN:
             self._open, self._inside = entry, []
         elif self._open is None:
             pass
@@ -141,6 +143,13 @@ class ZoneFold:
         else:
             self._inside.append(entry)
         return False
+
+    def _forget(self, reset: TapeEntry) -> None:
+        """Hold nothing; versions go on."""
+        self._open = None
+        if self.snapshot.version:
+            self.cleared = reset.id
+        self.snapshot, self.span = MemorySnapshot(self.snapshot.version), None
 
     def _seal(self, seal: TapeEntry, opened: TapeEntry) -> bool:
         self._open = None

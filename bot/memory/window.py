@@ -177,6 +177,11 @@ class WindowFold:
 
     def apply(self, entry: TapeEntry) -> None:
         """Take one entry in."""
+        if entry.is_reset:
+            # Nothing of what was before comes back, and nothing of it is consolidated.
+            fresh = WindowFold(self.max_messages, self.max_tokens, cut=entry.id, cursor=entry.id)
+            for slot in self.__slots__:
+                setattr(self, slot, getattr(fresh, slot))
         if entry.kind in SPOKEN:
             self._add_spoken(entry)
         elif entry.is_boundary:

@@ -80,13 +80,15 @@ class MemoryZone:
         return render_context(self.read(), self.today())
 
     async def ensure(self) -> None:
-        """Load the zone; make an empty one on a tape that has none; prune an old one."""
+        """Load the zone; make an empty one on a tape that has none, or was reset; prune an old one."""
         if not self._loaded:
             for entry in await self._tape.read_entries():
                 self._fold.apply(entry)
             self._loaded = True
         if self.read().version == 0:
             await self.edit(lambda _: MemorySnapshot(1))
+        elif self._fold.span is None:
+            await self.edit(lambda snapshot: snapshot.emptied())
         else:
             await self.prune()
 

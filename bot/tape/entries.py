@@ -76,6 +76,13 @@ class TapeEntry:
         """True for an anchor that cuts the context: any but the memory's own and those that point."""
         return self.kind == "anchor" and self.name not in NOT_BOUNDARY and self.points_at is None
 
+    @property
+    def is_reset(self) -> bool:
+        """True for the anchor behind which a tape begins anew: nothing of what was before is remembered."""
+        return (
+            self.kind == "anchor" and self.name == SESSION_START and self.data.get("reset") is True
+        )
+
     def with_meta(self, **values: Any) -> TapeEntry:
         """Return a copy with these meta values added."""
         return replace(self, meta={**self.meta, **values})

@@ -192,8 +192,11 @@ class TapeService:
         return segment
 
     async def reset(self, *, archive: bool = False, carry: Sequence[TapeEntry] = ()) -> None:
-        """Clear the live part, sealed first with ``archive``; begin again at ``session/start``."""
-        fresh = [anchor(SESSION_START, {"owner": "human"}), *carry]
+        """Clear the live part, sealed first with ``archive``; begin again at ``session/start``.
+
+        What is folded from the tape forgets all that was before: its memory zone, facts, problems and notes.
+        """
+        fresh = [anchor(SESSION_START, {"owner": "human", "reset": True}), *carry]
         with anyio.CancelScope(shield=True):
             async with self._writing:
                 before = await self._version()

@@ -60,8 +60,14 @@ class FactFold:
     def apply(self, entry: TapeEntry) -> None:
         """Take one entry in."""
         self.version = max(self.version, entry.id)
-        if not is_link(entry):
-            return
+        if entry.is_reset:
+            # What comes next says that there is none before it.
+            self._restore({})
+            self.last = 0
+        elif is_link(entry):
+            self._take(entry)
+
+    def _take(self, entry: TapeEntry) -> None:
         data = entry.data
         if self.last == 0:
             self.torn = data.get("previous") not in (None, 0)

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import stat
+from dataclasses import replace
 
+import pytest
+
+from bot.exchange.verifying import verify_tape
+from bot.memory.facts.fact import Fact
+from bot.memory.facts.fold import FACTS
+from bot.memory.load import load_fold
+from bot.memory.scope import last_facts
 from bot.memory.snapshot import DailyNote, MemorySnapshot
 from bot.memory.zone import MemoryZone
-from bot.tape.entries import message
+from bot.tape.entries import event, message
 from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore
 from bot.testing.manual_clock import ManualClock
+
+ADDS_TEA = {"op": "add", "fact": Fact(1, "Ada likes tea.").as_json()}
 
 
 async def test_memory_is_exported_before_a_reset_and_versions_go_on(tmp_path):
@@ -67,4 +77,43 @@ async def test_the_block_shows_today_apart_from_the_last_seven_days_and_nothing_
     assert "8 days ago" not in block
     assert "29 days ago" not in block
     assert "Use `memory.save`" in block
+    await store.close()
+
+
+@pytest.mark.parametrize("archive", [False, True])
+async def test_a_reset_means_forget(tmp_path, archive):
+    """Whoever resets the tape, and whichever way it is read afterwards: nothing of its memory comes back."""
+    clock = ManualClock()
+    store = FileTapeStore(tmp_path, clock=clock)
+    tape = TapeService(store, "fake:1")
+    await tape.ensure_bootstrap_anchor()
+    zone = MemoryZone(tape, clock=clock)
+    await zone.ensure()
+    await tape.append(message("user", "I like tea"))
+    await zone.save_long_term("- Ada likes tea.")
+    await zone.append_daily("- met Eva")
+    await tape.append(event(FACTS, {"key": "k", "author": "x", "previous": 0, "ops": [ADDS_TEA]}))
+    fold = await load_fold(tape, max_messages=10, max_tokens=1_000)
+    assert [fact.text for fact in fold.facts.active()] == ["Ada likes tea."]
+    version = zone.read().version
+    await tape.reset(archive=archive)
+    fresh = TapeService(store, "fake:1")
+    again = MemoryZone(fresh, clock=clock)
+    await again.ensure()
+    # Where all that had a version was dropped, they begin anew.
+    assert again.read() == MemorySnapshot(version + 1 if archive else 1)
+    assert "tea" not in again.get_context()
+    for running in (fold, await load_fold(fresh, max_messages=10, max_tokens=1_000)):
+        if running is fold:
+            for entry in await fresh.read_entries(fold.version + 1):
+                fold.apply(entry)
+        assert (running.facts.facts, running.window.spoken()) == ({}, [])
+        assert running.window.unconsolidated == 0
+        assert replace(running.zone.snapshot, version=1) == MemorySnapshot(1)
+    assert await last_facts(fresh) == []
+    assert (await verify_tape(store, "fake:1")).problems == []
+    # What is learned from here on is all there is.
+    await fresh.append(event(FACTS, {"key": "l", "author": "x", "previous": 0, "ops": [ADDS_TEA]}))
+    anew = await load_fold(fresh, max_messages=10, max_tokens=1_000)
+    assert len(anew.facts.active()) == 1
     await store.close()
