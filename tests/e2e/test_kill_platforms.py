@@ -23,7 +23,7 @@ SEED = 20_261_122
 FEW = 10
 
 SEEDS = [int(one) for one in os.environ.get("TAPEBOT_KILL_SEEDS", "31").split(",")]
-"""Of the runs that never recover between two kills; more of them take longer."""
+"""Of the runs that never recover between two kills; the variable gives others, separated by commas."""
 
 UNAIMED = ("start", "turn", "stream", "any time")
 """Kills at moments of which a send is none; the others are set at a step of tapebot's or a call."""
@@ -124,6 +124,7 @@ CRUEL = {
     in_a_long_call: 6,
     at_any_time: 4,
 }
+"""Kills after which nothing can recover before the next one comes."""
 
 
 async def kill_often(
@@ -140,7 +141,7 @@ async def kill_often(
         folder: Holds what tapebot keeps.
         kills: How often.
         seed: Of all that is left to chance.
-        shares: How many kills of a hundred are of which kind.
+        shares: How many kills there are of each kind.
         cruel: Let the model take up to two seconds, and tapebot never recover between two kills.
     """
     chance = random.Random(seed)

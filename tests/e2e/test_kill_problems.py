@@ -39,9 +39,9 @@ WINDOW = "12"
 
 
 def plan(chance: random.Random, at: int) -> dict[str, Any]:
-    """Return when to kill; never twice at the start, or one turn would be given up."""
+    """Return when to kill; of five kills, two in a row come while the program starts."""
     part = chance.choice((0.0, chance.random(), 1.0))
-    if at % 5 == 4:
+    if at % 5 >= 3:
         return {"changes": chance.randrange(1, 120), "part": part, "start": True}
     kind = ("mark", "changes", "mark", chance.choice(("model", "answer", "seconds")))[at % 4]
     if kind == "mark":
