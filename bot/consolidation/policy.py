@@ -26,6 +26,11 @@ class Range:
     first: int
     last: int
 
+    @property
+    def told(self) -> str:
+        """Both ends, for people."""
+        return f"{self.first} to {self.last}"
+
 
 @dataclass(frozen=True, slots=True)
 class Policy:

@@ -177,7 +177,7 @@ async def record(memory: LongTermMemory, result: Consolidation) -> bool:
     """
     fold, zone, wanted = memory.fold, memory.zone, result.range
     if wanted.first != fold.window.cursor + 1:
-        logger.info("a consolidation of entries %s came too late; dropped", wanted)
+        logger.info("Memory consolidation: entries %s came too late, and are dropped", wanted.told)
         return False
     # Another process may have parted them while the model was at it.
     await memory.settle_person()

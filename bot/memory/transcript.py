@@ -97,19 +97,20 @@ def spoken_lines(
 ) -> list[tuple[TapeEntry, str]]:
     """Return messages that say something, each with its line.
 
-    Tool results are left out, quoted text is marked, and of files there is a short excerpt; further
+    What the assistant says names the tools that it used for it. Tool results are left out, quoted text is marked, and of files there is a short excerpt; further
     lines of a message are indented, so that no text can pass for another speaker's line.
     """
     lines = []
+    tools: list[str] = []
     for entry in entries:
         text = said(entry).strip()
         if entry.kind == "message" and entry.payload.get("role") == "user":
-            who = f"USER ({speaker(entry)})"
-        elif entry.kind == "message":
-            who = "ASSISTANT"
-        elif entry.kind == "tool_call":
-            names = ", ".join(str(call.get("name")) for call in entry.calls)
-            who = f"ASSISTANT [tools: {names}]"
+            who, tools = f"USER ({speaker(entry)})", []
+        elif entry.kind in ("message", "tool_call"):
+            tools += [str(call.get("name")) for call in entry.calls]
+            who = f"ASSISTANT [tools: {', '.join(dict.fromkeys(tools))}]" if tools else "ASSISTANT"
+            # Calls without a word are named with the words that follow them.
+            tools = [] if text else tools
         else:
             continue
         text = _cut(escape_speech(text)) + quoted(entry) + describe(entry.meta, excerpt=_EXCERPT)

@@ -167,7 +167,7 @@ class Consolidator:
         if isinstance(error, ConsolidationFailed) and error.usage is not None:
             data["usage"] = error.usage
             data["model"] = self._model.name
-        logger.warning("consolidation of %s failed: %s", self._tape.name, why)
+        logger.warning("Memory consolidation of %s failed: %s", self._tape.name, why)
         CONSOLIDATIONS.add(1, "failed")
         if error is not None:
             count_error("consolidation", error)
@@ -205,6 +205,10 @@ class Consolidator:
         kept = await record(self._memory, made)
         self._unchecked |= kept
         CONSOLIDATIONS.add(1, "kept" if kept else "dropped")
+        if kept:
+            logger.info(
+                "Memory consolidation of %s done: entries %s", self._tape.name, made.range.told
+            )
 
     async def _run(self, due: Range, scope: anyio.CancelScope) -> None:
         outcome: Consolidated | None = None
@@ -218,6 +222,7 @@ class Consolidator:
 
     async def _consolidate(self, wanted: Range, *, demanding: bool = True) -> Consolidation:
         began, outcome = time.perf_counter(), "cancelled"
+        logger.info("Memory consolidation of %s: entries %s", self._tape.name, wanted.told)
         try:
             with span("consolidation"):
                 made = await consolidate(
