@@ -7,7 +7,7 @@ mended file is written beside the damaged one and takes its place by one rename.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -127,15 +127,7 @@ def _repair_lines(path: Path, mode: int, *, dry_run: bool) -> list[DamagedFile]:
         elif not line.endswith(CANCEL) and decode(line) is None:
             lost.append(number)
     if mended and not dry_run:
-        fresh = path.with_name(path.name + ".new")
-        try:
-            write_synced(fresh, b"\n".join([*written, rest]))
-            fresh.chmod(mode)
-            fresh.replace(path)
-        except BaseException:
-            fresh.unlink(missing_ok=True)
-            raise
-        sync_directory(path.parent)
+        _replace(path, b"\n".join([*written, rest]), mode, _go_on)
     found = []
     if mended:
         found.append(DamagedFile(path.name, f"a bit was wrong in {_lines(mended)}", True))
@@ -167,7 +159,10 @@ def _repair_segment(folder: TapeFolder, segment: Segment, *, dry_run: bool) -> D
         return None
     if not dry_run:
         assert contents.trailer is not None
-        _replace(path, mended, segment, contents.trailer["sha256"])
+        digest = contents.trailer["sha256"]
+        _replace(
+            path, mended, SEALED_FILE, lambda fresh: check_packed(fresh, segment, digest, _go_on)
+        )
     count = sum(a != b for a, b in zip(found, mended, strict=False))
     differing = count + abs(len(found) - len(mended))
     return DamagedFile(path.name, f"bytes that differ from what was sealed: {differing:,}", True)
@@ -189,12 +184,13 @@ def _unmended(fd: int, contents: Contents, segment: Segment, name: str) -> Damag
     return None
 
 
-def _replace(path: Path, data: bytes, segment: Segment, digest: str) -> None:
+def _replace(path: Path, data: bytes, mode: int, check: Callable[[Path], None]) -> None:
+    """Put a file in the place of another one, once it was written and checked."""
     fresh = path.with_name(path.name + ".new")
     try:
         write_synced(fresh, data)
-        check_packed(fresh, segment, digest, _go_on)
-        fresh.chmod(SEALED_FILE)
+        check(fresh)
+        fresh.chmod(mode)
         fresh.replace(path)
     except BaseException:
         fresh.unlink(missing_ok=True)
@@ -202,5 +198,5 @@ def _replace(path: Path, data: bytes, segment: Segment, digest: str) -> None:
     sync_directory(path.parent)
 
 
-def _go_on() -> None:
+def _go_on(*_: object) -> None:
     """Break nothing off."""
