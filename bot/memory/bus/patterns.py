@@ -130,6 +130,9 @@ def decayed(fold: FactFold, now: datetime, *, asked: bool = False) -> tuple[dict
         fold: Of the scope.
         now: The current time.
         asked: Also where less than a day has passed since the last time.
+
+    Returns:
+        The ranks of facts; and how many facts, and other beliefs, moved by a hundredth at least.
     """
     ranks = ranks_of(fold)
     last = fold.compartments.decayed
@@ -141,7 +144,19 @@ def decayed(fold: FactFold, now: datetime, *, asked: bool = False) -> tuple[dict
         if abs(left - ranks.get(fact.id, fact.confidence)) >= MOVED:
             ranks[fact.id] = left
             moved += 1
-    return ranks, moved
+    return ranks, moved + _sunk(fold, now)
+
+
+def _sunk(fold: FactFold, now: datetime) -> int:
+    """Return how many beliefs lost confidence since the last time; what they lose is a function of time."""
+    last = fold.compartments.decayed
+    shown = [one for one in fold.compartments.patterns.values() if is_shown(one)]
+    return sum(
+        one.confidence_at(max(last, one.last_validated) if last else one.last_validated)
+        - one.confidence_at(now)
+        >= MOVED
+        for one in shown
+    )
 
 
 # Changes.

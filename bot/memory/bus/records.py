@@ -5,6 +5,7 @@ All values are JSON, so that a tape can hold them; times are aware, in UTC.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, get_args
@@ -147,6 +148,29 @@ class EpisodeEntry:
     supersedes: str | None = None
 
 
+_DEEPEST = 4
+
+
+def _in_words(content: Mapping[str, Any]) -> str:
+    """Return what a pattern of one of the seed's shapes says; empty for any other."""
+    if "if" in content and "then" in content:
+        return f"If {_value(content['if'])}, then {_value(content['then'])}"
+    if "code" in content and "meaning" in content:
+        return f"{_value(content['code'])}: {_value(content['meaning'])}"
+    return _value(content.get("conclusion") or content.get("summary") or "")
+
+
+def _value(value: object, depth: int = 0) -> str:
+    """Return a value as words: of an object its fields, of a list its items, a few levels deep."""
+    if not isinstance(value, Mapping | list | tuple):
+        return str(value)
+    if depth == _DEEPEST:
+        return "…"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_value(one, depth + 1)}".strip() for key, one in value.items())
+    return ", ".join(_value(one, depth + 1) for one in value)
+
+
 @dataclass(frozen=True, slots=True)
 class SynthesizedPattern:
     """Something that is believed, distilled from episodes.
@@ -154,7 +178,8 @@ class SynthesizedPattern:
     Attributes:
         id: ``p1``, ``p2`` … in its scope; a fact's number for facts; empty before it is added.
         pattern_type: What it is.
-        content: ``{"text": …}`` at least; of a policy also ``if`` and ``then``.
+        content: ``{"text": …}``, or the shape of its type, from which the text is made: ``conclusion``;
+            ``code`` and ``meaning``; ``if`` and ``then``; ``summary``.
         evidence_ids: Of episodes, as ``tape#id``.
         confidence: 0 to 1, when it was last validated.
         created_at: When it was added.
@@ -180,7 +205,7 @@ class SynthesizedPattern:
     @property
     def text(self) -> str:
         """What it says, in words."""
-        return str(self.content.get("text", ""))
+        return str(self.content.get("text") or _in_words(self.content))
 
     def confidence_at(self, now: datetime) -> float:
         """Return the confidence that is left at a time: it halves in about 69 days by default."""

@@ -184,7 +184,7 @@ class SemanticSynthesisStore(Beliefs):
     # Upkeep.
 
     async def decay_all(self, *, asked: bool = False) -> int:
-        """Record how far facts have sunk in rank; return how many moved. Nothing is ever removed.
+        """Record how far facts have sunk in rank; return how many facts and beliefs did. Nothing is removed.
 
         Facts lose 0.5 % of their rank a day since they were last said, those that a person asked for
         nothing. The confidence of other beliefs is a function of time, and nothing is stored.

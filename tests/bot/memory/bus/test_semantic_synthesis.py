@@ -8,6 +8,7 @@ from semantic_rig import DAY, SESSION, Rig, drawn
 from bot.errors import MemoryRefused
 from bot.memory.bus.compartments import BUS
 from bot.memory.bus.patterns import ranks_of
+from bot.memory.bus.records import SynthesizedPattern
 from bot.memory.bus.semantic import patterns_lines
 from bot.memory.facts.fold import bus_entry
 from bot.memory.facts.rendering import chosen
@@ -175,6 +176,7 @@ async def test_doubt_takes_a_fifth_keeps_its_reason_and_never_goes_below_005(rig
 async def test_a_belief_fades_with_time_and_is_never_removed(rig):
     name = await rig.believes("Ada plans.", await rig.says("I plan a lot."))
     rig.clock.advance(400 * DAY)
+    assert await rig.semantic.decay_all() == 1
     assert await rig.semantic.decay_all() == 0
     assert (await rig.pattern(name)).confidence == 0.7
     assert (await rig.pattern(name)).confidence_at(rig.clock.now()) < 0.02
@@ -432,3 +434,38 @@ async def test_the_prompt_shows_the_surest_that_are_active_and_fit(rig):
     assert patterns_lines(rig.home, rig.clock.now(), 50).splitlines() == shown.splitlines()[:1]
     rig.clock.advance(300 * DAY)
     assert patterns_lines(rig.home, rig.clock.now()) == ""
+
+
+async def test_a_belief_of_ten_days_has_decayed_and_is_counted(rig):
+    name = await rig.believes("Ada plans.", await rig.says("I plan a lot."))
+    rig.clock.advance(10 * DAY)
+    assert await rig.semantic.decay_all() == 1
+    left = (await rig.pattern(name)).confidence_at(rig.clock.now())
+    assert left == pytest.approx(0.7 * 0.99**10)
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "text"),
+    [
+        ("conclusion", {"conclusion": "Ada plans ahead", "evidence": ["x"]}, "Ada plans ahead"),
+        (
+            "heuristic",
+            {"code": "P1", "meaning": "asks before she acts"},
+            "P1: asks before she acts",
+        ),
+        (
+            "policy",
+            {"if": {"topic": "taxes"}, "then": {"ask": "for receipts"}},
+            "If topic taxes, then ask for receipts",
+        ),
+        ("summary", {"episode_ids": ["a"], "summary": "Plans were made"}, "Plans were made"),
+    ],
+)
+async def test_a_pattern_of_its_types_own_shape_needs_no_text(rig, kind, content, text):
+    said = await rig.says("I plan a lot, and ask before I act.")
+    now = rig.clock.now()
+    made = SynthesizedPattern("", kind, content, [said], 0.7, now, now)
+    name = await rig.semantic.add_pattern(made)
+    found = await rig.pattern(name)
+    assert found.text == text
+    assert found.content == {**content, "text": text}
