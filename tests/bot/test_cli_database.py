@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -157,7 +158,9 @@ def test_an_export_becomes_a_tape_of_the_database_once(moved, capsys, tmp_path):
     assert main(["tape", "export", "telegram:42", "--output", str(out)]) == 0
     assert main(["import", "jsonl", str(out)]) == 1
     assert "there is a tape telegram:42 already" in capsys.readouterr().err
-    out.write_bytes(out.read_bytes().replace(b"telegram:42", b"telegram:50"))
+    # Whoever changes a line takes its digest away.
+    bare = re.sub(rb',"chain":"[^"]+"', b"", out.read_bytes())
+    out.write_bytes(bare.replace(b"telegram:42", b"telegram:50"))
     assert main(["import", "jsonl", str(out), "--dry-run"]) == 0
     assert "would import\ttelegram:50: 3 entries" in capsys.readouterr().out
     assert main(["import", "jsonl", str(out)]) == 0

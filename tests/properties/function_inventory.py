@@ -20,6 +20,7 @@ from hostile_texts import HostileText
 from pattern_inventory import modules
 
 from bot.llm.base import ModelRequest
+from bot.llm.offline.compartments import Value, Work, work_in
 from bot.llm.offline.prompt import Passage, Prompt, Said, read
 from bot.llm.offline.questions import Question
 from bot.memory.facts.fact import Fact
@@ -100,10 +101,12 @@ SAMPLES: dict[Any, Callable[[str], Any]] = {
     Question: lambda text: Question(text, "value", (frozenset({"a"}),), frozenset(), text),
     Said: lambda text: Said(text, "Ada"),
     TapeEntry: lambda text: message("user", text),
+    Value: lambda text: Value(text, text),
+    Work: lambda text: work_in(f"Problem at hand: {text}\nopen: {text}") or Work(text),
 }
 
 
-_OBJECTS = {Claim, Clause, Fact, Passage, Prompt, Question, Said, TapeEntry}
+_OBJECTS = {Claim, Clause, Fact, Passage, Prompt, Question, Said, TapeEntry, Value, Work}
 
 
 class DistinctWords(HostileText):

@@ -105,4 +105,4 @@ def test_the_document_names_every_route_with_its_scope(server):
     assert named["POST /v1/tapes/entries"] == [{"token": ["append"]}]
     assert named["POST /v1/tapes/reset"] == [{"token": ["admin"]}]
     assert named["POST /v1/tapes/erase"] == [{"token": ["admin"]}]
-    assert len(named) == 19
+    assert len(named) == 20
