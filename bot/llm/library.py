@@ -90,7 +90,7 @@ def mapped(name: str, secret: str | None) -> Iterator[None]:
 
 def _too_large(exc: BaseException) -> BaseException | None:
     """Return what was too large in an answer, where that is what an error is about."""
-    from bot.llm.transport import AnswerTooLarge
+    from bot.bounded import AnswerTooLarge
 
     seen: BaseException | None = exc
     while seen is not None and not isinstance(seen, AnswerTooLarge):

@@ -225,7 +225,7 @@ class EventReader:
     """Reads a stream of events (SSE) as bytes: a text decoder would spoil lone surrogates."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._begun: list[bytes] = []
 
     def feed(self, chunk: bytes) -> Iterator[TapeEntry]:
         """Yield the entries that a piece of the stream completes.
@@ -233,7 +233,12 @@ class EventReader:
         Raises:
             ValueError: An event is no entry.
         """
-        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        *lines, rest = chunk.split(b"\n")
+        if lines:
+            # Joined once for each line, however many pieces it came in.
+            lines[0] = b"".join([*self._begun, lines[0]])
+            self._begun = []
+        self._begun.append(rest)
         for line in lines:
             if line.startswith(b"data: "):
                 yield _read_line(line.removeprefix(b"data: "))

@@ -21,6 +21,7 @@ import anyio.lowlevel
 import httpx
 import stamina
 
+from bot.bounded import bound
 from bot.errors import TapeError, TapeRefused, TapeUnavailable, VersionConflict
 from bot.tape.wire import BUSY, CONFLICT, DAMAGED, EVENTS, address, error_of, from_json
 
@@ -45,6 +46,9 @@ _CLOSING = 10.0
 _KEPT = 2.0
 """Seconds that an idle connection is kept: fewer than at a server, which may close it just as it is
 used again."""
+
+_MOST = 64_000_000
+"""Bytes of an answer, and of an event in a stream: pages end at a megabyte, or with the entry that passes it."""
 
 _SURELY_TAKEN = 900_000
 """Bytes. A server's bound may be higher, and is asked for once."""
@@ -90,7 +94,12 @@ class TapeServerClient:
         self.counts = {"requests": 0, "retries": 0, "followed": 0}
         self._client = httpx.AsyncClient(
             base_url=self.url,
-            headers={"Authorization": f"Bearer {token}", "User-Agent": "tapebot"},
+            headers={
+                "Authorization": f"Bearer {token}",
+                "User-Agent": "tapebot",
+                "Accept-Encoding": "identity",
+            },
+            event_hooks={"response": [_bounded]},
             timeout=_TIMEOUT,
             # Reading the certificates takes long, and plain HTTP has none.
             verify=self.url.startswith("https:"),
@@ -281,6 +290,12 @@ class TapeServerClient:
             expected = int(headers["If-Match"].strip('"')) if "If-Match" in headers else 0
             return VersionConflict(str(params.get("tape")), expected=expected, actual=actual)
         return error_of(answer.status_code, code, detail)
+
+
+async def _bounded(answer: httpx.Response) -> None:
+    """Have an answer counted as it arrives; a stream of events has no end, and each of them has."""
+    endless = answer.headers.get("content-type", "").startswith(EVENTS)
+    await bound(answer, most=None if endless else _MOST, most_line=_MOST if endless else None)
 
 
 def _direct(url: str) -> dict[str, httpx.AsyncBaseTransport | None]:

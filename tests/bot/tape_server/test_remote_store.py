@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager, suppress
 
 import anyio
 import pytest
+from anyio.abc import SocketAttribute, SocketStream
 from breaking_proxy import breaking
 from tape_server_rig import TAPE, serving
 
@@ -20,6 +23,7 @@ from bot.errors import (
 from bot.tape.entries import event, message
 from bot.tape.stores import asking
 from bot.tape.stores.remote import RemoteTapeStore
+from bot.tape.wire import NDJSON
 from bot.tape_server import receipts
 from bot.tape_server.receipts import Receipts
 from bot.tape_server.serve import configuration
@@ -362,3 +366,51 @@ def test_the_client_loads_only_when_a_tape_server_is_used():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     assert run.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("kind", [NDJSON, "application/json"])
+@pytest.mark.parametrize("more", [b"", b"Content-Encoding: gzip\r\n"])
+async def test_an_answer_without_end_is_given_up_and_never_held(kind, more):
+    async with _endless(kind, more) as url, _asking(url) as store:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        with pytest.raises(TapeUnavailable, match=r"more than 64 MB|packed as gzip"):
+            await store.read("telegram:42")
+        assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) < 400_000
+
+
+async def test_an_event_without_end_is_given_up():
+    async with _endless("text/event-stream", b"") as url, _asking(url) as store:
+        with pytest.raises(TapeUnavailable, match="more than 64 MB"):
+            async for _ in store.follow("telegram:42", 0):
+                pass
+
+
+@asynccontextmanager
+async def _asking(url: str) -> AsyncIterator[RemoteTapeStore]:
+    store = RemoteTapeStore(url, "token", patience=5)
+    try:
+        with anyio.fail_after(60):
+            yield store
+    finally:
+        await store.close()
+
+
+@asynccontextmanager
+async def _endless(kind: str, more: bytes) -> AsyncIterator[str]:
+    """Serve one line that never ends, whatever is asked."""
+
+    async def answer(stream: SocketStream) -> None:
+        async with stream:
+            with suppress(anyio.BrokenResourceError, anyio.EndOfStream):
+                await stream.receive()
+                head = b"HTTP/1.1 200 OK\r\nContent-Type: %b\r\n%b\r\n"
+                await stream.send(head % (kind.encode(), more))
+                while True:
+                    await stream.send(b"x" * 1_000_000)
+
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    port = listener.extra(SocketAttribute.local_port)
+    async with listener, anyio.create_task_group() as tasks:
+        tasks.start_soon(listener.serve, answer)
+        yield f"http://127.0.0.1:{port}"
+        tasks.cancel_scope.cancel()
