@@ -68,11 +68,11 @@ async def test_a_scrape_shows_the_turns_calls_tokens_and_tools_of_what_was_asked
         running(operations) as client,
     ):
         inbound = await host.channel.send(
-            "Which colour is the zebra?", chat="4711", message_id="m1"
+            "Which colour is the zebra?", chat="chat4711", message_id="m1"
         )
         await host.channel.answer_to(inbound)
-        await host.channel.send("Which colour is the zebra?", chat="4711", message_id="m1")
-        await host.channel.ask("once more", chat="4712")
+        await host.channel.send("Which colour is the zebra?", chat="chat4711", message_id="m1")
+        await host.channel.ask("once more", chat="chat4712")
         text, found = await client.text(), await client.series()
     assert found["tapebot_turn_seconds_count", "ok"] == 1
     assert found["tapebot_turn_seconds_count", "error"] == 1
@@ -90,7 +90,7 @@ async def test_a_scrape_shows_the_turns_calls_tokens_and_tools_of_what_was_asked
     assert found["tapebot_delivery_seconds_count", "fake", "delivered"] == 2
     assert found["tapebot_inbound_redelivered_total",] == 0
     assert found["process_start_time_seconds",] > 1e9
-    for words in ("4711", "4712", "zebra", "Blue", "Ada", "made_up"):
+    for words in ("chat4711", "chat4712", "zebra", "Blue", "Ada", "made_up"):
         assert words not in text
 
 
