@@ -54,6 +54,11 @@ class LocalDelivery:
         return self.record.inbound
 
     @property
+    def given_up(self) -> bool:
+        """False: the process that is the only one keeps evidence of what broke it (``Suspects``)."""
+        return False
+
+    @property
     def accepted_at(self) -> datetime:
         """When it became durable."""
         return self.record.accepted_at

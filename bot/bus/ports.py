@@ -38,6 +38,11 @@ class Delivery(Protocol):
         """True where an earlier holder may have worked on it."""
         ...
 
+    @property
+    def given_up(self) -> bool:
+        """True where so many holders died with it that it is not worked again unless its person asks."""
+        ...
+
     async def ack(self) -> None:
         """Say that its outcome is on the tape and was delivered; it never comes back.
 

@@ -377,7 +377,8 @@ class SessionWorker:
         if not await self._receipts.admit(delivery):
             return
         parsed = self._parsed(delivery)
-        if self._suspects.is_given_up(self._tape.name, delivery.inbound.id):
+        given_up = self._suspects.is_given_up(self._tape.name, delivery.inbound.id)
+        if given_up or delivery.given_up:
             await self._replies.give_up(delivery, parsed)
             self._suspects.clear(self._tape.name, [delivery.inbound.id])
             return

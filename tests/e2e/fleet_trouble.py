@@ -27,7 +27,7 @@ FLOOD = 5_000
 INTERRUPTIONS = 4
 """Workers that are killed while they ask the model about one message."""
 
-DEATHS = 5
+DEATHS = 7
 """Workers that a message may kill before they have begun its turn."""
 
 _NOBODY = User(1, "Nobody", is_bot=True)
@@ -63,7 +63,7 @@ async def poison_turn(trial: Trial) -> Row:
 
 
 async def poison_message(trial: Trial) -> Row:
-    """Whoever puts a message on its tape dies; after five deaths it is buried, and its chat is told."""
+    """Whoever puts a message on its tape dies; after seven deaths it is buried, and its chat is told."""
     chat, at, deaths = trial.traffic.reserve(), now(), list[str]()
     token = trial.traffic.draw()
     await rows(trial.fleet, _TRAP.format(token=token))

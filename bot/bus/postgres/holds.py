@@ -29,6 +29,7 @@ class PostgresDelivery:
     record: Record
     redelivered: bool
     suspect: bool
+    given_up: bool
     _hold: Hold
     _ack: Callable[[Hold, PostgresDelivery], Awaitable[None]]
 

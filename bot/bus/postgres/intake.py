@@ -1,7 +1,8 @@
 """From rows to what a session's worker is given; what cannot be worked is taken out.
 
-Rule 1: a message that outlived some of its holders is worked alone, and after a few more is buried: its chat
-    is told, and its session goes on.
+Rule 1: a message that outlived some of its holders is worked alone. After a few more its session's worker is
+    told to give it up, so that its person may ask for it again. After yet more it is buried: its chat is told,
+    and its session goes on.
 Rule 2: holders that gave it back alive do not count, nor those that lost it and live.
 """
 
@@ -23,12 +24,15 @@ logger = logging.getLogger(__name__)
 SUSPECT_AFTER = 2
 """Holders that a message may outlive before it is worked alone."""
 
-BURIED_AFTER = 5
+GIVEN_UP_AFTER = 5
+"""Holders that a message may outlive before it is worked only if its person asks again."""
+
+BURIED_AFTER = 7
 """Holders that a message may outlive before it is taken out."""
 
 BURIED = (
-    "A message of yours could not be worked on: tapebot stopped each of the five times it tried. "
-    "The message is set aside; please say it in another way."
+    "I was interrupted each of the seven times when I took up a message of yours, and have set it aside. "
+    "Please send it again."
 )
 
 _DAMAGED = (InvalidInbound, ValueError, KeyError, TypeError, AttributeError)
@@ -76,8 +80,10 @@ class Intake:
             logger.error("message %d of session %s is set aside", found.id, hold.session)
             await self._bury(hold, found.id, record.inbound)
             return False
-        suspect = found.deaths >= SUSPECT_AFTER
-        hold.add(PostgresDelivery(found.id, record, found.reads > 1, suspect, hold, self._ack))
+        suspect, given_up = found.deaths >= SUSPECT_AFTER, found.deaths >= GIVEN_UP_AFTER
+        hold.add(
+            PostgresDelivery(found.id, record, found.reads > 1, suspect, given_up, hold, self._ack)
+        )
         return True
 
     async def _bury(self, hold: Hold, row: int, inbound: Inbound | None) -> None:

@@ -27,10 +27,13 @@ from bot.bus import (
 )
 from bot.bus.postgres import PostgresBus, keeping, outbound
 from bot.bus.postgres.inbound import Sessions
-from bot.bus.postgres.intake import BURIED, BURIED_AFTER
+from bot.bus.postgres.intake import BURIED, BURIED_AFTER, GIVEN_UP_AFTER
 from bot.database.connections import Database
 from bot.database.wakeups import POLL, Wakeups
+from bot.sessions.replies import GAVE_UP
+from bot.testing.host import session_host
 from bot.testing.postgres import PostgresServer
+from bot.testing.scripted_model import ScriptedModel, says
 
 pytestmark = pytest.mark.slow
 
@@ -308,7 +311,7 @@ async def test_a_message_that_kills_its_holders_is_buried_and_its_chat_is_told(f
             done.append(delivery.inbound.id)
             if delivery.inbound.id == "m2":
                 break
-    assert deaths == 5
+    assert deaths == BURIED_AFTER
     assert done == ["m0", "m2"]
     told = await port.receive()
     assert (told.address, told.text) == (HERE, BURIED)
@@ -317,6 +320,31 @@ async def test_a_message_that_kills_its_holders_is_buried_and_its_chat_is_told(f
     assert fleet.rows(f"select message is not null from pgmq.a_inbound_{queue}") == [(True,)]
     await gateway.bus.compact()
     assert fleet.rows(f"select message is not null from pgmq.a_inbound_{queue}") == [(False,)]
+
+
+async def test_a_message_whose_holders_were_killed_is_given_up_with_a_button_to_try_again(
+    fleet, tmp_path
+):
+    """No kill from outside closes a message: it is kept, and answered when its person asks for that."""
+    gateway = await fleet.process("gateway")
+    await gateway.bus.channel("fake").publish(inbound("m1", text="Which colour?"))
+    for number in range(GIVEN_UP_AFTER):
+        worker = await fleet.process(f"w{number}")
+        assert not (await (await worker.bus.claim()).receive()).given_up
+        await worker.stop()
+        fleet.end_leases()
+    heir = await fleet.process("heir")
+    model = ScriptedModel([says("Blue.")])
+    async with session_host(tmp_path, model, over=lambda _: heir.bus):
+        port = gateway.bus.channel("fake")
+        told = await port.receive()
+        assert (told.text, [one.command for one in told.buttons]) == (GAVE_UP, ["/retry"])
+        await port.report(DeliveryReport(HERE.session, told.id))
+        await port.publish(inbound("m2", text="/retry"))
+        while not isinstance(answer := await port.receive(), Answer):
+            pass
+        assert answer.text == "Blue."
+        assert "Which colour?" in str(model.requests[-1].messages)
 
 
 async def test_messages_given_back_alive_are_never_buried(fleet):
