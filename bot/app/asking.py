@@ -11,6 +11,7 @@ from typing import Any
 from bot.app.build import App
 from bot.control import Handler
 from bot.errors import TapeError
+from bot.sessions.resetting import reset_session
 from bot.tape.entries import TapeEntry
 from bot.tape.search import SearchQuery
 from bot.tape.store import TapeStore
@@ -25,7 +26,26 @@ _LARGEST_ANSWER = 900_000
 
 def control_handlers(app: App) -> Mapping[str, Handler]:
     """Return what answers, by what ``do`` says."""
-    return {"pair": app.door.handle, "search": partial(_search, app.store), **app.web.handlers()}
+    return {
+        "pair": app.door.handle,
+        "search": partial(_search, app.store),
+        "reset": partial(_reset, app),
+        **app.web.handlers(),
+    }
+
+
+async def _reset(app: App, request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Answer ``tapebot tape reset``."""
+    version = request.get("version")
+    await reset_session(
+        app.store,
+        str(request.get("session", "")),
+        app.services.scopes,
+        expect=version if type(version) is int else 0,
+        archive=request.get("archive") is True,
+        vectors=app.vectors,
+    )
+    return {"ok": True, "text": "done"}
 
 
 async def _search(store: TapeStore, request: Mapping[str, Any]) -> Mapping[str, Any]:

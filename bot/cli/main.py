@@ -92,6 +92,10 @@ def _tape(settings: Settings, chosen: argparse.Namespace) -> int:
         from bot.cli.tape_repair import repair_tapes
 
         return repair_tapes(settings, chosen.session, dry_run=chosen.dry_run)
+    if chosen.tape == "reset":
+        from bot.cli.tape_reset import reset_tape
+
+        return reset_tape(settings, chosen.session, archive=chosen.archive, yes=chosen.yes)
     if chosen.tape == "export":
         from bot.cli.exchange import export_tape
 

@@ -67,6 +67,14 @@ def _tape(parser: argparse.ArgumentParser) -> None:
     repair = tape.add_parser("repair", help="mend damaged files of tapes; tapebot must not run")
     repair.add_argument("session", nargs="?", help="only this one")
     repair.add_argument("--dry-run", action="store_true", help="only say what would be done")
+    reset = tape.add_parser("reset", help="empty a conversation; it is exported first")
+    reset.add_argument("session", help="for example console:local")
+    reset.add_argument(
+        "--archive",
+        action="store_true",
+        help="seal what was said: it can still be read and searched",
+    )
+    reset.add_argument("--yes", action="store_true", help="do not ask")
     export = tape.add_parser("export", help="write tapes for other programs and for people")
     export.add_argument("session", nargs="?", help="only this one; all need --output FOLDER")
     export.add_argument("--format", choices=FORMATS, default="jsonl", help="jsonl is lossless")

@@ -94,6 +94,7 @@ class Scopes:
         gate: Decides what is believed, in every scope.
 
     Attributes:
+        clock: Dates decisions.
         linking: Who is who.
         live: Sessions that have a worker, by tape.
         doors: Through which sessions are opened, and closed while their tapes are erased.
@@ -101,7 +102,7 @@ class Scopes:
 
     def __init__(self, store: TapeStore, clock: Clock, *, gate: WriteGate | None = None) -> None:
         self._store = store
-        self._clock = clock
+        self.clock = clock
         self._gate = gate or WriteGate()
         self.live: dict[str, Live] = {}
         self.doors = Doors()
@@ -123,7 +124,7 @@ class Scopes:
             home: The scope's tape; empty for the session's own.
         """
         if not home or home == session.name:
-            return ScopeMemory(session, "session", self._clock, facts, gate=self._gate)
+            return ScopeMemory(session, "session", self.clock, facts, gate=self._gate)
         return self.person(home)
 
     def of(self, identity: str) -> ScopeMemory:
@@ -172,7 +173,7 @@ class Scopes:
         return found
 
     def _scope(self, name: str, kind: Kind) -> ScopeMemory:
-        return ScopeMemory(TapeService(self._store, name), kind, self._clock, gate=self._gate)
+        return ScopeMemory(TapeService(self._store, name), kind, self.clock, gate=self._gate)
 
     def statistics(self) -> dict[str, Any]:
         """Return a snapshot."""

@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import date, datetime, tzinfo
-from pathlib import Path
-
-import anyio
-import anyio.to_thread
 
 from bot.clock import Clock, SystemClock, iso
-from bot.errors import MemoryRefused, TapeWriteError
-from bot.files import private_directory, replace_file
+from bot.errors import MemoryRefused
 from bot.memory.guards import check_date
 from bot.memory.snapshot import (
     MAX_LONG_TERM,
@@ -162,44 +157,14 @@ class MemoryZone:
         await self._tape.append_composed(entries)
         return self.read()
 
-    async def reset(self, folder: Path, *, archive: bool = False) -> Path:
-        """Clear the tape's live part, its memory included; memory is exported first.
+    async def reset(self, *, archive: bool = False) -> None:
+        """Clear the tape, its memory included, and write an empty zone to it.
 
         Args:
-            folder: Where the export goes.
             archive: Seal what is cleared instead of dropping it.
-
-        Returns:
-            The export's path.
         """
-        path = await self.export(folder)
         empty = self.read().emptied()
         await self._tape.reset(archive=archive, carry=self.entries_for(empty))
-        return path
-
-    async def export(self, folder: Path) -> Path:
-        """Write the snapshot as Markdown to a new file that only its owner can read.
-
-        Returns:
-            The file's path.
-
-        Raises:
-            TapeWriteError: The storage refused.
-        """
-        snapshot = self.read()
-        safe = "".join(char if char.isalnum() else "_" for char in self._tape.name)[:80]
-        moment = self.now().strftime("%Y%m%dT%H%M%S")
-        path = folder / f"{safe}.{moment}.v{snapshot.version}.md"
-        parts = [f"# Memory of {self._tape.name}, version {snapshot.version}\n"]
-        parts.append(f"## Long-term Memory\n\n{snapshot.long_term or '(empty)'}\n")
-        parts += [f"## {note.date}\n\n{note.content}\n" for note in snapshot.dailies]
-        data = "\n".join(parts).encode("utf-8", "backslashreplace")
-        try:
-            await anyio.to_thread.run_sync(private_directory, folder)
-            await anyio.to_thread.run_sync(replace_file, path, data)
-        except OSError as error:
-            raise TapeWriteError(f"{path} could not be written ({error.strerror})") from error
-        return path
 
 
 def _next(snapshot: MemorySnapshot) -> MemorySnapshot:

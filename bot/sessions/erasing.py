@@ -95,6 +95,7 @@ class LiveSession:
                 requests.tape, max_messages=window.max_messages, max_tokens=window.max_tokens
             )
             take_over(requests.fold, fresh)
+            requests.tape.fence(requests.fold.version)
         requests.rendered.clear()
         requests.recalled = Recalled()
         requests.anchors = ViewAnchors(requests.tape, requests.fold)

@@ -199,9 +199,10 @@ class TapeStore(Protocol):
     async def reset(
         self, tape: str, carry: Sequence[TapeEntry] = (), *, expect: int | None = None
     ) -> None:
-        """Drop what is live without keeping it; go on with a header and ``carry``, ids going on.
+        """Drop all that the tape holds, sealed and live; go on with a header and ``carry``, ids going on.
 
-        ``expect`` is as in ``archive``.
+        Forks made before keep their copies. After a kill the tape is as before, or as after. ``expect`` is
+        as in ``archive``.
         """
         ...
 
@@ -347,8 +348,17 @@ def header(
     *,
     previous: Segment | None = None,
     parent: Parent | None = None,
+    dropped: int = 0,
 ) -> TapeEntry:
-    """The first entry of every live file; reads a file back to the tape that it belongs to."""
+    """The first entry of every live file; reads a file back to the tape that it belongs to.
+
+    Args:
+        tape: The session's key.
+        title: Its title.
+        previous: What was sealed just before.
+        parent: What it was forked from.
+        dropped: Id of the last entry that a reset dropped: nothing up to it counts, whatever is there.
+    """
     data: dict[str, Any] = {"session": tape, "format": 1}
     if title is not None:
         data["title"] = title
@@ -356,6 +366,8 @@ def header(
         data["previous"] = previous.name
     if parent is not None:
         data["parent"] = {"tape": parent.tape, "first": parent.first, "last": parent.last}
+    if dropped:
+        data["dropped"] = dropped
     return event(HEADER, data)
 
 

@@ -123,7 +123,7 @@ def add_turns(api: Api) -> None:
         body=entries_body(_CARRY, required=False),
     )
     async def reset(request: Request, tape: TapeName, expect: IfMatch = None) -> Response:
-        """Drop what is live without keeping it; ids go on."""
+        """Drop all that a tape holds, sealed and live; ids go on."""
         carry = await read_entries(request, api.most)
         await api.store.reset(tape, carry, expect=expected(expect))
         found = await api.store.version(tape)

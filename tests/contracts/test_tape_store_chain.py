@@ -65,10 +65,8 @@ async def test_the_chain_goes_on_behind_a_seal_a_reset_and_in_a_fork(backend):
     await store.fork(TAPE, "child", from_entry=3)
     assert (await chained(store, "child"))[0].previous == START
     await store.append(TAPE, says("dropped"))
-    kept = [link for link in await store.chain_links(TAPE) if link.id < 7]
     await store.reset(TAPE, [says("carried")])
-    links = await store.chain_links(TAPE)
-    assert links[: len(kept)] == kept
-    assert [link.previous for link in links[-1:]] == [link.value for link in links[-2:-1]]
+    first, second = await store.chain_links(TAPE)
+    assert second.previous == first.value
     for tape in (TAPE, "child"):
         assert (await verify_tape(store, tape)).problems == []

@@ -154,7 +154,7 @@ async def test_hits_in_segments_are_found(backend):
 
 @pytest.mark.parametrize("replace", [False, True])
 @pytest.mark.parametrize("asked", [False, True], ids=["never asked", "asked before"])
-async def test_what_a_reset_dropped_is_not_found_and_what_was_sealed_is(backend, replace, asked):
+async def test_what_a_reset_dropped_is_not_found(backend, replace, asked):
     store = backend.store
     await apart(store, "sealed tea")
     await store.archive(TAPE)
@@ -168,9 +168,9 @@ async def test_what_a_reset_dropped_is_not_found_and_what_was_sealed_is(backend,
     await apart(store, "new tea")
     async for reader in backend.readers():
         carried = [] if replace else ["carried tea"]
-        assert await found(reader, "tea") == ["new tea", *carried, "sealed tea"]
+        assert await found(reader, "tea") == ["new tea", *carried]
         assert await found(reader, "cake") == []
-        assert "dropped tea" not in await found(reader)
+        assert not {"dropped tea", "sealed tea"}.intersection(await found(reader))
 
 
 async def test_a_fork_is_found_in_like_any_tape(backend):
@@ -919,8 +919,7 @@ async def test_neighbours_are_of_the_same_tape_and_still_on_it(backend):
     await talk(backend.store, "after", tape="telegram:43")
     async for store in backend.readers():
         [hit] = await ask(store, "xylophone", tapes=(TAPE,), kinds=MESSAGES, neighbours=5, limit=1)
-        assert [one.payload["content"] for one in hit.before] == ["sealed"]
-        assert hit.after == ()
+        assert (hit.before, hit.after) == ((), ())
 
 
 async def test_evidence_names_entries_that_are_there(backend):

@@ -279,7 +279,7 @@ async def test_what_is_sealed_dropped_or_erased_is_found_or_not_as_without_label
     await store.erase(TAPE, [TapeEntry(gone.id, "message", {"role": "user", "content": ""})])
     async for reader in backend.readers():
         assert await ids(reader, problem="p1", kinds=MESSAGES) == held - {gone.id}
-        assert len(await ids(reader, "tea", problem="p1", kinds=MESSAGES)) == 3
+        assert len(await ids(reader, "tea", problem="p1", kinds=MESSAGES)) == 2
         assert await ids(reader, problem=GENERAL, kinds=MESSAGES) == {gone.id}
 
 

@@ -64,8 +64,7 @@ class Model:
             self.live[self.version] = said
 
     def begin(self, texts: list[str], *, keep: bool) -> None:
-        if keep:
-            self.sealed |= self.live
+        self.sealed = self.sealed | self.live if keep else {}
         self.live = {}
         self.extend([HEADER, *texts])
 

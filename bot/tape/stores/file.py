@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -103,8 +104,7 @@ class FileTapeStore:
             self._grown(tape)
         else:
             if replace_if_exists:
-                await self._tapes.turn_over(tape, (), title=title)
-                self._grown(tape)
+                await self._drop(tape, (), title=title)
         return tape
 
     async def get_title(self, tape: str) -> str | None:
@@ -210,9 +210,32 @@ class FileTapeStore:
     async def reset(
         self, tape: str, carry: Sequence[TapeEntry] = (), *, expect: int | None = None
     ) -> None:
-        """Drop the live file's entries."""
-        await self._tapes.turn_over(tape, carry, expect=expect)
+        """Drop the live file's entries, and the segments."""
+        await self._drop(tape, carry, expect=expect)
+
+    async def _drop(
+        self,
+        tape: str,
+        carry: Sequence[TapeEntry],
+        *,
+        title: str | None = None,
+        expect: int | None = None,
+    ) -> None:
+        await self._tapes.turn_over(tape, carry, title=title, expect=expect)
+        with anyio.CancelScope(shield=True):
+            await self._sweep(tape)
+        self._parts.dropped(tape)
+        self._erasures[tape] += 1
         self._grown(tape)
+
+    async def _sweep(self, tape: str) -> None:
+        """Remove the files of what a reset dropped."""
+        async with self._tapes.use(tape) as live:
+            dropped = live.dropped
+        if dropped:
+            # What is being packed would be there again.
+            async with self._packing.turn:
+                await anyio.to_thread.run_sync(self._files.drop_sealed, tape, dropped)
 
     async def erase(self, tape: str, tombstones: Sequence[TapeEntry]) -> int:
         """Put tombstones in the place of entries, in the files and in the index."""
@@ -254,11 +277,17 @@ class FileTapeStore:
 
         # The parent goes on meanwhile: what is copied is what it held when it was asked.
         with told(f"tape {new_tape} could not be made", TapeWriteError):
-            async with self._tapes.snapshot(from_tape) as parts:
-                await self._tapes.absent(new_tape)
-                beat = anyio.from_thread.check_cancelled
-                copy = partial(write_fork, first=from_entry, begin=begin, out=fresh, beat=beat)
-                await anyio.to_thread.run_sync(copy, self._parts, parts)
+            self._files.copied[from_tape] += 1
+            try:
+                async with self._tapes.snapshot(from_tape) as parts:
+                    await self._tapes.absent(new_tape)
+                    beat = anyio.from_thread.check_cancelled
+                    copy = partial(write_fork, first=from_entry, begin=begin, out=fresh, beat=beat)
+                    await anyio.to_thread.run_sync(copy, self._parts, parts)
+            finally:
+                self._files.copied[from_tape] -= 1
+                with anyio.CancelScope(shield=True), suppress(TapeError):
+                    await self._sweep(from_tape)
             await self._tapes.adopt(new_tape, fresh)
         self._grown(new_tape)
         return new_tape

@@ -107,6 +107,19 @@ class TapeFolder:
         """Return the sealed segments of the tape whose files' names begin so, oldest first."""
         return _listed(self.root.glob(f"{stem}.*.*-*.jsonl*"))
 
+    def drop_segments(self, tape: str, last: int) -> None:
+        """Remove the files of a tape's segments up to an id.
+
+        Raises:
+            OSError: The storage refused; some may be there still.
+        """
+        dropped = [one for one in self.segments(tape) if one.last_id <= last]
+        for segment in dropped:
+            self.segment_path(segment).unlink(missing_ok=True)
+            self.packed_path(segment).unlink(missing_ok=True)
+        if dropped:
+            sync_directory(self.root)
+
     def raw_segments(self) -> list[Segment]:
         """Return the segments of all tapes that are not packed, or not to the end."""
         return _listed(self.root.glob(f"{self._workspace}__*.*.*-*.jsonl"))

@@ -123,13 +123,13 @@ class LiveTapes:
         seal_at: datetime | None = None,
         expect: int | None = None,
     ) -> Segment | None:
-        """Begin a new live file with a header and ``carry``; seal or drop the old one.
+        """Begin a new live file with a header and ``carry``; seal the old one, or drop it and all before.
 
         Args:
             tape: The session's key.
             carry: What follows the header.
             title: A new title; None to keep the one that it has.
-            seal_at: The time in the segment's name; None to drop what is live.
+            seal_at: The time in the segment's name; None to drop all.
             expect: The version that the tape must be at.
 
         Raises:
@@ -154,7 +154,8 @@ class LiveTapes:
                             tape, live.first_id, live.file.mark, seal_at
                         )
                     kept = title if title is not None else live.title
-                    head = header(tape, kept, previous=segment)
+                    dropped = live.file.staged if segment is None else live.dropped
+                    head = header(tape, kept, previous=segment, dropped=dropped)
                     fresh = self._files.stamp([head, *carry], live.file.staged)
                     data, _ = encode_chained(fresh, live.chain_end)
                 finally:

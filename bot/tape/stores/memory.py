@@ -146,7 +146,7 @@ class MemoryTapeStore:
     async def reset(
         self, tape: str, carry: Sequence[TapeEntry] = (), *, expect: int | None = None
     ) -> None:
-        """Drop what is live."""
+        """Drop all there is."""
         self._check(tape, expect)
         self._turn_over(tape, [header(tape, self._get(tape).title), *carry], None)
 
@@ -288,7 +288,10 @@ class MemoryTapeStore:
     def _turn_over(self, tape: str, first: Sequence[TapeEntry], segment: Segment | None) -> None:
         held = self._get(tape)
         stamped = self._stamp(first, held.version)
-        if segment is not None:
+        if segment is None:
+            held.segments.clear()
+            self._erasures[tape] += 1
+        else:
             held.segments.append((segment, held.entries))
         held.entries = stamped
         held.chain(stamped)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -62,6 +63,12 @@ class Live:
         return title if isinstance(title, str) else None
 
     @property
+    def dropped(self) -> int:
+        """Id of the last entry that a reset dropped; 0 where there was none."""
+        dropped = self.head.data.get("dropped")
+        return dropped if type(dropped) is int else 0
+
+    @property
     def chain_end(self) -> bytes:
         """What the next entry's link refers to."""
         return self.chain.get(self.file.staged, START)
@@ -86,7 +93,9 @@ class Live:
         if self._sealed is None:
             # A reader beside the writer may meet a segment sealed since it opened the tape.
             found = folder.segments(self.tape)
-            self._sealed = tuple(one for one in found if one.last_id < self.first_id)
+            self._sealed = tuple(
+                one for one in found if self.dropped < one.first_id and one.last_id < self.first_id
+            )
         return self._sealed
 
     def parts(self, folder: TapeFolder, fd: int | None = None) -> Parts:
@@ -101,6 +110,7 @@ class LiveFiles:
     Attributes:
         repaired: What was repaired so far.
         lost: Tapes that are not what they were, and what is wrong with them, for people.
+        copied: How many copy each tape now: what they read stays, also where a reset dropped it.
 
     Args:
         folder: Where they are.
@@ -129,6 +139,7 @@ class LiveFiles:
         self._read_only = read_only
         self.repaired = {"torn_bytes": 0, "void_entries": 0}
         self.lost: dict[str, list[str]] = {}
+        self.copied: Counter[str] = Counter()
 
     def open(self, tape: str) -> Live:
         """Open a tape's live file.
@@ -188,6 +199,27 @@ class LiveFiles:
         """Keep the newest entry of a tape whose file ends with these lines."""
         self._heads.note(self._folder.stem(tape), *last_link(data))
 
+    def drop_sealed(self, tape: str, last: int) -> None:
+        """Remove the segments that a reset dropped, unless they are copied now.
+
+        What is still there does not count, and is removed when the tape is next opened.
+
+        Args:
+            tape: The session's key.
+            last: Id of the last entry that was dropped.
+        """
+        if self.copied[tape]:
+            return
+        try:
+            self._folder.drop_segments(tape, last)
+        except OSError as error:
+            logger.warning(
+                "segments of tape %s that a reset dropped could not be removed (%s); it is tried again when "
+                "the tape is opened",
+                tape,
+                reason(error),
+            )
+
     def gone(self, tape: str, version: int) -> int:
         """Return the id of the newest entry that a tape without a live file had; 0 where none is missing.
 
@@ -239,6 +271,8 @@ class LiveFiles:
             live.head = head = replace(head, id=file.mark + 1)
         if self._read_only:
             return live
+        if live.dropped:
+            self.drop_sealed(tape, live.dropped)
         if not ending.clean or lost or first is None:
             self._repair(live, ending, lost, [head] if first is None else [])
         self._heads.note(self._folder.stem(tape), file.mark, live.chain.get(file.mark))

@@ -177,6 +177,10 @@ class PartReader:
         """Take note that the part that begins with an id has no damaged lines where it had them."""
         self._damaged = {one for one in self._damaged if one[:2] != (tape, first_id)}
 
+    def dropped(self, tape: str) -> None:
+        """Take note that nothing is left of a tape's damaged lines."""
+        self._damaged = {one for one in self._damaged if one[0] != tape}
+
     def read(self, parts: Parts, first: int, last: int | None) -> list[TapeEntry]:
         """Return the entries of an id range, both ends included.
 

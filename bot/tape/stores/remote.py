@@ -71,6 +71,7 @@ class RemoteTapeStore:
         """Make the tape with its header if it is not there; return its name."""
         body = to_json({"title": title, "replace": replace_if_exists})
         await self._change("", tape, body, repeatable=not replace_if_exists)
+        self._erasures[tape] += replace_if_exists
         return tape
 
     async def get_title(self, tape: str) -> str | None:
@@ -176,9 +177,13 @@ class RemoteTapeStore:
     async def reset(
         self, tape: str, carry: Sequence[TapeEntry] = (), *, expect: int | None = None
     ) -> None:
-        """Drop what is live."""
+        """Drop all there is."""
         headers = {"Content-Type": NDJSON, **_if_match(expect)}
-        await self._change("/reset", tape, new_lines(carry), headers=headers)
+        try:
+            await self._change("/reset", tape, new_lines(carry), headers=headers)
+        finally:
+            # Where the answer was lost it may have been done.
+            self._erasures[tape] += 1
 
     async def erase(self, tape: str, tombstones: Sequence[TapeEntry]) -> int:
         """Put tombstones in the place of entries; asked again, what is left of it is done, and counted."""

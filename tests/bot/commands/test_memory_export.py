@@ -14,10 +14,8 @@ from bot.bus import Answer, Sender
 from bot.cli.importing import import_nanobot
 from bot.llm.base import ModelReply, ModelRequest
 from bot.memory.scopes import WORKSPACE
-from bot.memory.zone import MemoryZone
 from bot.settings import load_settings
 from bot.tape.entries import event
-from bot.tape.service import TapeService
 from bot.testing.host import Host, session_host
 from bot.testing.scripted_model import ScriptedModel, calls, says
 
@@ -179,7 +177,7 @@ async def test_no_tape_can_send_a_file_of_another_folder(tmp_path, path):
     assert not file.path.is_file()
 
 
-async def test_clearing_leaves_a_copy_and_so_does_the_zone(tmp_path):
+async def test_clearing_leaves_a_copy(tmp_path):
     async with session_host(tmp_path, MODEL) as host:
         await asked(host, "/memory add I like tea")
         asks = await asked(host, "/memory clear")
@@ -187,10 +185,6 @@ async def test_clearing_leaves_a_copy_and_so_does_the_zone(tmp_path):
         [copy] = (tmp_path / "exports").iterdir()
         with zipfile.ZipFile(copy) as archive:
             assert "I like tea" in archive.read("MEMORY.md").decode()
-        zone = MemoryZone(TapeService(host.store, "fake:1"), retention_days=30)
-        await zone.ensure()
-        await zone.save_long_term("- I like tea")
-        assert "I like tea" in (await zone.export(tmp_path / "exports")).read_text()
 
 
 def test_memory_brought_in_again_is_what_the_bot_believes_when_it_opens(tmp_path):

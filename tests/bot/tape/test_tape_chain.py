@@ -191,10 +191,10 @@ async def test_a_tape_from_before_the_chain_opens_and_gets_its_chain_at_the_next
 async def test_the_chain_goes_on_over_seals_forks_and_resets(tmp_path):
     await talked(tmp_path)
     async with opened(tmp_path) as store:
+        await store.fork(TAPE, "child", from_entry=3)
+        await store.reset(TAPE, [says("alone after the reset")])
         await store.archive(TAPE, [says("carried")])
         await store.append(TAPE, says("live"))
-        await store.fork(TAPE, "child", from_entry=3)
-        await store.reset(TAPE, [says("after the reset")])
         await store.append(TAPE, says("more"))
     report = examine(tmp_path, "", None)
     assert (report.problems, report.unchained) == ([], 0)

@@ -145,12 +145,15 @@ async def test_anchors_of_one_name_are_scoped_to_their_tape(tape):
 async def test_reset_begins_again_at_session_start_and_archives_if_asked(tape):
     await tape.append(says("a"))
     await tape.reset(archive=True)
-    await tape.append(says("b"))
-    await tape.reset()
     assert names(await tape.from_last_anchor()) == [SESSION_START]
     info = await tape.info()
-    assert (info.entries, info.segments, info.anchors, info.since_boundary) == (8, 1, 2, 0)
+    assert (info.entries, info.segments, info.anchors, info.since_boundary) == (5, 1, 2, 0)
     assert names(await tape.read_entries(1, 3)) == [HEADER, SESSION_START, "a"]
+    await tape.append(says("b"))
+    await tape.reset()
+    info = await tape.info()
+    assert (info.entries, info.segments, info.anchors, info.since_boundary) == (8, 0, 1, 0)
+    assert names(await tape.read_entries(1)) == [HEADER, SESSION_START]
 
 
 async def test_system_prompts_and_events_are_entries_like_any_other(tape):

@@ -202,7 +202,8 @@ async def lived(home: Path) -> Path:
             await store.archive(TAPE, zone(part + 2))
         await store.create_anchor(TAPE, "tea", 5)
         await store.fork(TAPE, "child", from_entry=100)
-        await store.reset(TAPE, zone(4))
+        await store.archive("child", zone(4))
+        await store.reset("child", zone(4))
         await store.append_many(TAPE, says_("lost", "lost"))
     live = next(
         p for p in folder.glob("*.jsonl") if p.name.count(".") == 1 and "lost" in p.read_text()

@@ -144,7 +144,7 @@ class PostgresTapeStore:
     async def reset(
         self, tape: str, carry: Sequence[TapeEntry] = (), *, expect: int | None = None
     ) -> None:
-        """Drop what is live.
+        """Drop all there is.
 
         Raises:
             VersionConflict: The tape is not at ``expect``; nothing was done.

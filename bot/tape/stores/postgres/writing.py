@@ -99,7 +99,7 @@ class TapeWriter:
         keep: bool = False,
         title: str | None = None,
     ) -> Segment:
-        """Begin a new live part with a header and ``carry``; seal or drop the old one.
+        """Begin a new live part with a header and ``carry``; seal the old one, or drop it and all before.
 
         Args:
             tape: The session's key.

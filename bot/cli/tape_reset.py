@@ -1,0 +1,111 @@
+"""``tapebot tape reset``: empty a conversation and its memory, with an export of it first."""
+
+from __future__ import annotations
+
+import sys
+from zoneinfo import ZoneInfo
+
+import anyio
+
+from bot.app.tapes import open_tape_store
+from bot.cli.tape import printable
+from bot.clock import SystemClock, iso
+from bot.control import call_control
+from bot.errors import SettingsError, TapebotError, TapeNotFound
+from bot.exchange.memory_archive import archive_name, write_archive
+from bot.exchange.remembering import Remembering, remembering
+from bot.files import private_directory
+from bot.memory.facts.fold import folded
+from bot.memory.scope import last_facts
+from bot.memory.scopes import WORKSPACE, Scopes
+from bot.sessions.resetting import check_resettable, reset_session
+from bot.settings import Settings
+from bot.tape.service import TapeService
+from bot.tape.store import TapeStore
+
+
+def reset_tape(settings: Settings, session: str, *, archive: bool, yes: bool) -> int:
+    """Export a conversation, say what goes and what stays, ask, and empty it.
+
+    A running bot is asked to do it.
+
+    Args:
+        settings: Say where the tapes are.
+        session: The session's key.
+        archive: Seal what was said, so that it is still read, searched and recalled, instead of dropping it.
+        yes: Do not ask.
+
+    Returns:
+        1 where the answer is no, else 0.
+
+    Raises:
+        SettingsError: Nobody can be asked.
+        TapeNotFound: There is no such conversation.
+        MemoryRefused: It is at work, has gone on since the export, or is no conversation.
+        OSError: The export cannot be written; nothing was reset.
+    """
+    check_resettable(session)
+    if not yes and not sys.stdin.isatty():
+        raise SettingsError("there is nobody to ask: add --yes to reset it all the same")
+    version, told = anyio.run(_export, settings, session, archive)
+    print(printable(told))
+    if not yes and input(f"Reset {printable(session)}? [y/N] ").strip().lower() not in ("y", "yes"):
+        print("Nothing was reset.")
+        return 1
+    anyio.run(_reset, settings, session, version, archive)
+    print(f"{printable(session)} is empty, and begins anew with the next message.")
+    return 0
+
+
+async def _export(settings: Settings, session: str, archive: bool) -> tuple[int, str]:
+    """Write all of it to a file; return the version that is in it, and what a reset does."""
+    now, zone = SystemClock().now(), ZoneInfo(settings.timezone)
+    async with open_tape_store(settings, read_only=True) as store:
+        version = await store.version(session)
+        known = await remembering(store, session)
+        folder = private_directory(settings.home / "exports")
+        path = (folder / archive_name(session, iso(now), now.astimezone(zone))).resolve()
+        made = await write_archive(store, session, path, zone, now)
+        shared = await _shared_facts(store)
+    said = (
+        f"{made.messages:,} messages, {made.history:,} history entries, {made.notes:,} daily notes"
+    )
+    goes = "sealed: still read, searched and recalled" if archive else "dropped"
+    lines = [
+        f"{session} holds {said}. They are {goes}.",
+        f"Exported: {path}",
+        *_stays(known, shared),
+    ]
+    return version, "\n".join(lines)
+
+
+def _stays(known: Remembering, shared: int) -> list[str]:
+    """Say what of the conversation's memory a reset does not take."""
+    facts = len(known.facts.active())
+    first = f"Forgotten as well: what is known in this conversation (facts: {facts:,})."
+    if known.home != known.session:
+        first = (
+            f"What is known of the person stays, in all their private chats (facts: {facts:,}): "
+            "`/memory forget` and `/memory clear` take it away."
+        )
+    last = f"What everybody reads stays (facts: {shared:,}), and so do earlier exports."
+    return [first, last]
+
+
+async def _shared_facts(store: TapeStore) -> int:
+    try:
+        return len(folded(await last_facts(TapeService(store, WORKSPACE))).active())
+    except TapeNotFound:
+        return 0
+
+
+async def _reset(settings: Settings, session: str, version: int, archive: bool) -> None:
+    """Have the running bot do it; where none runs, do it ourselves."""
+    asked = {"do": "reset", "session": session, "version": version, "archive": archive}
+    reply = None if settings.database_url else await call_control(settings.home, asked)
+    if reply is None:
+        async with open_tape_store(settings) as store:
+            scopes = Scopes(store, SystemClock())
+            await reset_session(store, session, scopes, expect=version, archive=archive)
+    elif not reply.get("ok"):
+        raise TapebotError(str(reply.get("text")))

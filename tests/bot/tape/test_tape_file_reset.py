@@ -1,0 +1,154 @@
+"""A reset of tapes in files: what was sealed goes, through kills, beside forks and packing."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import anyio
+import anyio.from_thread
+import pytest
+from tape_files import opened, pack_all, says, until
+
+from bot.tape.entries import TapeEntry
+from bot.tape.stores.examine import examine
+
+TAPE = "telegram:42"
+
+DIES = """
+import os, signal, sys, anyio
+from pathlib import Path
+from bot.tape.entries import message
+from bot.tape.stores.file import FileTapeStore
+
+STEPS = {"open", "os.rename", "os.remove", "os.chmod"}
+left = 0
+
+def die(event, arguments):
+    global left
+    if left and event in STEPS and sys.argv[1] in str(arguments[0]):
+        left -= 1
+        if not left:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+async def main(folder, steps):
+    global left
+    store = FileTapeStore(Path(folder))
+    await store.version("telegram:42")
+    sys.addaudithook(die)
+    left = steps
+    await store.reset("telegram:42", [message("user", "carried")])
+    left = 0
+    await store.close()
+
+anyio.run(main, sys.argv[1], int(sys.argv[2]))
+"""
+
+
+def sealed_files(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if path.name.count(".") > 2)
+
+
+async def sealed_and_live(folder: Path) -> list[TapeEntry]:
+    """A tape with a packed segment, a raw one, and a live file."""
+    async with opened(folder) as store:
+        await store.create_tape(TAPE)
+        for part in range(3):
+            await store.append_many(TAPE, [says(f"{part}/{number}") for number in range(50)])
+            if part < 2:
+                await store.archive(TAPE)
+            if part == 0:
+                pack_all(folder)
+        return await store.read(TAPE)
+
+
+@pytest.mark.slow
+async def test_a_reset_that_is_killed_at_any_step_is_as_never_done_or_done(tmp_path):
+    before = await sealed_and_live(tmp_path / "tapes")
+    outcomes = set()
+    for steps in range(1, 100):
+        folder = tmp_path / f"at{steps}"
+        shutil.copytree(tmp_path / "tapes", folder)
+        died = subprocess.run(
+            [sys.executable, "-c", DIES, str(folder), str(steps)], check=False
+        ).returncode
+        async with opened(folder) as store:
+            found = await store.read(TAPE)
+            done = found[-1].payload.get("content") == "carried"
+            outcomes.add((died, done))
+            if done:
+                assert [entry.id for entry in found] == [before[-1].id + 1, before[-1].id + 2]
+                assert await store.segments(TAPE) == []
+                assert sealed_files(folder) == []
+            else:
+                assert found == before
+                assert len(await store.segments(TAPE)) == 2
+            assert (await store.append(TAPE, says("on"))).id == found[-1].id + 1
+        assert examine(folder, "").problems == []
+        if died != -signal.SIGKILL:
+            break
+    assert outcomes == {(-signal.SIGKILL, False), (-signal.SIGKILL, True), (0, True)}
+
+
+async def test_what_is_forked_while_its_parent_is_reset_is_whole_and_then_the_files_go(
+    tmp_path, monkeypatch
+):
+    begun, go_on = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        begun.set()
+        assert go_on.wait(30)
+
+    found = await sealed_and_live(tmp_path)
+    async with opened(tmp_path) as store:
+        monkeypatch.setattr(anyio.from_thread, "check_cancelled", wait)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(store.fork, TAPE, "child")
+            await until(begun.is_set)
+            await store.reset(TAPE)
+            assert await store.segments(TAPE) == []
+            assert sealed_files(tmp_path) != []
+            go_on.set()
+        assert (await store.read("child"))[1:] == found[1:]
+    assert sealed_files(tmp_path) == []
+
+
+async def test_what_is_being_packed_while_it_is_dropped_does_not_come_back(tmp_path):
+    await sealed_and_live(tmp_path)
+    async with opened(tmp_path) as store, anyio.create_task_group() as tasks:
+        tasks.start_soon(store._packing.run)
+        for _ in range(10):
+            await store.archive(TAPE)
+            await store.append_many(TAPE, [says("words " * 1000)] * 20)
+            await store.archive(TAPE)
+            await store.reset(TAPE)
+            assert sealed_files(tmp_path) == []
+        tasks.cancel_scope.cancel()
+    assert sealed_files(tmp_path) == []
+
+
+async def test_files_that_cannot_be_removed_do_not_count_and_are_removed_later(
+    tmp_path, monkeypatch, caplog
+):
+    await sealed_and_live(tmp_path)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    async with opened(tmp_path) as store:
+        with monkeypatch.context() as patched:
+            patched.setattr(Path, "unlink", refuse)
+            await store.reset(TAPE, [says("carried")])
+            assert "could not be removed (Permission denied)" in caplog.text
+            assert len(await store.read(TAPE)) == 2
+            # What is sealed behind it counts, and they do not come back with it.
+            await store.archive(TAPE)
+            assert len(await store.segments(TAPE)) == 1
+            assert len(sealed_files(tmp_path)) == 3
+    async with opened(tmp_path) as store:
+        assert len(await store.read(TAPE)) == 3
+        assert len(sealed_files(tmp_path)) == 1

@@ -1,0 +1,125 @@
+"""``tapebot tape reset``: the program itself, stopped and running."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pexpect
+import pytest
+from terminals import end
+
+pytestmark = pytest.mark.slow
+
+SESSION = "console:local"
+SECONDS = 60
+
+
+def environment(home: Path) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("TAPEBOT_")}
+    return {**kept, "TAPEBOT_HOME": str(home), "TAPEBOT_MODEL": "offline", "TERM": "dumb"}
+
+
+def program(
+    home: Path, *arguments: str, said: str = "", fails: bool = False
+) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "bot", *arguments],
+        input=said,
+        text=True,
+        capture_output=True,
+        check=False,
+        timeout=90,
+        cwd=home,
+        env=environment(home),
+    )
+    assert (done.returncode != 0) is fails, done.stderr
+    return done
+
+
+@contextmanager
+def talking(home: Path) -> Iterator[pexpect.spawn]:
+    """Run the program at a terminal."""
+    child = pexpect.spawn(
+        sys.executable,
+        ["-m", "bot"],
+        cwd=str(home),
+        env=environment(home),
+        timeout=SECONDS,
+        encoding="utf-8",
+        dimensions=(50, 200),
+    )
+    try:
+        child.expect_exact("you>")
+        yield child
+    finally:
+        end(child)
+
+
+@pytest.mark.parametrize("archive", [False, True], ids=["dropped", "archived"])
+def test_a_reset_exports_says_what_stays_and_forgets(tmp_path, archive):
+    program(
+        tmp_path, said="My word is zirkon.\n/memory add I like jasmine tea\n/new\nIt was opal.\n"
+    )
+    how = ["--archive"] if archive else []
+    told = program(tmp_path, "tape", "reset", SESSION, "--yes", *how).stdout
+    assert "What is known of the person stays" in told
+    [path] = re.findall(r"Exported: (.+\.zip)", told)
+    with zipfile.ZipFile(path) as made:
+        assert b"zirkon" in made.read("conversation.jsonl")
+        assert b"opal" in made.read("conversation.md")
+    shown = program(tmp_path, "tape", "show", SESSION, "--all").stdout
+    assert ("zirkon" in shown, "opal" in shown) == (archive, archive)
+    found = program(tmp_path, "tape", "search", "opal", fails=not archive).stdout
+    assert ("opal" in found) is archive
+    assert "nothing is wrong" in program(tmp_path, "tape", "verify").stdout
+    assert "jasmine tea" in program(tmp_path, said="/memory\n").stdout  # the person's
+
+
+def test_nothing_is_reset_unasked(tmp_path):
+    program(tmp_path, said="My word is zirkon.\n")
+    assert "--yes" in program(tmp_path, "tape", "reset", SESSION, fails=True).stderr
+    child = pexpect.spawn(
+        sys.executable,
+        ["-m", "bot", "tape", "reset", SESSION],
+        cwd=str(tmp_path),
+        env=environment(tmp_path),
+        timeout=SECONDS,
+        encoding="utf-8",
+    )
+    child.expect_exact("[y/N]")
+    child.sendline("")
+    child.expect_exact("Nothing was reset.")
+    child.expect(pexpect.EOF)
+    assert "zirkon" in program(tmp_path, "tape", "show", SESSION).stdout
+
+
+def test_a_running_bot_forgets_too_and_goes_on(tmp_path):
+    with talking(tmp_path) as console:
+        console.sendline("My word is zirkon.")
+        console.expect_exact("you>")
+        console.sendline("/status")
+        console.expect_exact("you>")
+        program(tmp_path, "tape", "reset", SESSION, "--yes")
+        for _ in range(2):
+            console.sendline("/tape search zirkon")
+            console.expect_exact("zirkon")  # what was typed
+            console.expect_exact("you>")
+            assert "My word is" not in console.before
+    shown = program(tmp_path, "tape", "show", SESSION).stdout
+    assert "My word is" not in shown
+
+
+def test_what_is_no_conversation_and_what_is_not_there_is_refused(tmp_path):
+    program(tmp_path, said="/memory add I like jasmine tea\n")
+    refused = program(tmp_path, "tape", "reset", "person:console:local", "--yes", fails=True)
+    assert "is no conversation" in refused.stderr
+    missing = program(tmp_path, "tape", "reset", "telegram:9", "--yes", fails=True)
+    assert "no tape telegram:9" in missing.stderr
+    assert "jasmine" in program(tmp_path, said="/memory\n").stdout
