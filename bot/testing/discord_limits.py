@@ -142,7 +142,8 @@ class Fault:
     Attributes:
         kind: ``status`` (with ``status``, as JSON or HTML), ``limit`` (a 429 out of the blue),
             ``lose`` (done, but the answer never arrives), ``break`` (not done, no answer),
-            ``slow`` (done after ``seconds``, or once ``gate`` is set).
+            ``slow`` (done after ``seconds``, or once ``gate`` is set), ``endless`` (not done, and the answer
+            does not end).
         where: A regular expression that "METHOD /path" must contain.
         times: For how many calls more; infinite until cleared.
         until: Until when, on the monotonic clock.
@@ -151,6 +152,7 @@ class Fault:
         seconds: How slow, or what a 429 asks to wait.
         everywhere: Whether a 429 is for all routes.
         gate: What ``slow`` waits for instead.
+        packed: Send ``endless`` packed.
     """
 
     kind: str
@@ -162,6 +164,7 @@ class Fault:
     seconds: float = 0.05
     everywhere: bool = False
     gate: anyio.Event | None = None
+    packed: bool = False
 
     async def pause(self) -> None:
         """Wait as long as a slow call does."""

@@ -118,6 +118,16 @@ class Mischief:
         """Break the connection without doing anything."""
         self._hub.faults.add("break", where=where, times=times)
 
+    def endless(self, where: str = "", *, packed: bool = False, times: float = 1) -> None:
+        """Do nothing, and answer without end."""
+        self._hub.faults.add("endless", where=where, packed=packed, times=times)
+
+    def shout(self, size: int) -> None:
+        """Send every gateway connection a message of so many bytes."""
+        for session in self._hub.gateway.sessions.values():
+            if session.link is not None:
+                session.link.send({"op": 0, "t": "NOISE", "d": "a" * size})
+
     def slow(
         self,
         seconds: float = 0.0,

@@ -17,6 +17,7 @@ from bot.testing.discord_books import Call, Upload
 from bot.testing.discord_hub import Hub
 from bot.testing.discord_limits import Fault, json_answer, too_many
 from bot.testing.discord_posting import ApiError, Draft
+from bot.testing.endless import endless
 
 API = "/api/v10"
 
@@ -119,6 +120,8 @@ class Door:
         response: web.Response | None = None
         code, status = 0, 500  # what a route that fails unexpectedly leaves in the books
         try:
+            if fault is not None and fault.kind == "endless":
+                return await endless(request, packed=fault.packed)
             if fault is not None and fault.kind == "slow":
                 await fault.pause()
             if fault is not None and fault.kind in {"status", "limit"}:

@@ -11,6 +11,7 @@ import anyio
 from aiohttp import web
 from anyio.abc import TaskGroup
 
+from bot.testing.endless import endless
 from bot.testing.telegram_account import allow
 from bot.testing.telegram_books import Call, Download, Json
 from bot.testing.telegram_faults import Fault, Faults
@@ -65,6 +66,8 @@ class TelegramApi:
         values = called.params.values
         early = self._faults.early(called.method, called.chat)
         fault = self._faults.take(called.bot, called.method, called.chat, values)
+        if fault is not None and fault.kind == "endless":
+            return await endless(request, packed=fault.packed)
         outcome = await self._outcome(request, called, fault)
         call = Call(
             bot=called.bot,

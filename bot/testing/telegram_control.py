@@ -32,7 +32,7 @@ _ACTS = frozenset(
     "until_changed until_up".split()
 )
 _FAULTS = frozenset(
-    "flood calm clear flood_once refuse html hang_up lose_answer garbage odd slow refuse_entities "
+    "flood calm clear flood_once refuse html hang_up lose_answer garbage odd endless slow refuse_entities "
     "forbid".split()
 )
 

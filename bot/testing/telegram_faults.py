@@ -17,7 +17,7 @@ import anyio
 from bot.testing.telegram_books import Json
 from bot.testing.telegram_rules import Refused
 
-Kind = Literal["refuse", "html", "hang_up", "lost", "slow", "garbage", "odd"]
+Kind = Literal["refuse", "html", "hang_up", "lost", "slow", "garbage", "odd", "endless"]
 FOR_EVER = 1_000_000_000
 _SHOWING = ("sendMessage", "editMessageText", "editMessageReplyMarkup")
 
@@ -30,7 +30,8 @@ class Fault:
         kind: ``refuse`` (an API error), ``html`` (a proxy's page), ``hang_up`` (the connection
             breaks before anything was done), ``lost`` (it breaks after), ``slow`` (seconds or the
             gate pass first, then all is well), ``garbage`` (done, but the JSON is cut off),
-            ``odd`` (done, but the answer holds what no client knows yet).
+            ``odd`` (done, but the answer holds what no client knows yet), ``endless`` (nothing is done,
+            and the answer does not end).
         method: Only this one.
         chat: Only in this chat.
         text: Only where the text contains this.
@@ -40,6 +41,7 @@ class Fault:
         description: Telegram's words.
         retry_after: Seconds, with ``refuse``.
         entities: Only calls that carry entities or a parse mode.
+        packed: Send ``endless`` packed.
         seconds: How long ``slow`` takes.
         gate: What ``slow`` waits for instead.
     """
@@ -54,6 +56,7 @@ class Fault:
     description: str = "Internal Server Error"
     retry_after: int | None = None
     entities: bool = False
+    packed: bool = False
     seconds: float = 0.0
     gate: anyio.Event | None = None
 
@@ -179,6 +182,10 @@ class Faults:
     def odd(self, *, method: str | None = "sendMessage", times: int = 1) -> Fault:
         """Carry the call out, then answer with what no client knows yet; a message keeps its id."""
         return self.add(Fault("odd", method=method, times=times))
+
+    def endless(self, *, method: str | None = None, packed: bool = False, times: int = 1) -> Fault:
+        """Do nothing, and answer without end."""
+        return self.add(Fault("endless", method=method, packed=packed, times=times))
 
     def slow(
         self,

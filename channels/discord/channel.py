@@ -197,7 +197,10 @@ def _refuse_if_hopeless(ended: Exception | None) -> None:
 
 
 def _log_end(ended: Exception | None, wait: float) -> None:
-    expected = (discord.DiscordException, aiohttp.ClientError, OSError, TimeoutError, BusError)
+    expected = (
+        *(discord.DiscordException, aiohttp.ClientError, aiohttp.WebSocketError),
+        *(OSError, TimeoutError, BusError),
+    )
     if ended is None or isinstance(ended, expected):
         reason = "the gateway closed it" if ended is None else f"{type(ended).__name__}: {ended}"
         logger.warning("the connection to Discord is lost (%s); next try in %.1f s", reason, wait)

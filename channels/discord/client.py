@@ -12,9 +12,13 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Protocol
 
+import aiohttp
 import discord
 from discord.gateway import ReconnectWebSocket
+from discord.http import HTTPClient
+from yarl import URL
 
+from channels.bounds import MOST_ANSWER, bound_answers
 from channels.discord.shards import Shard
 
 logger = logging.getLogger(__name__)
@@ -27,6 +31,7 @@ SILENCE_SECONDS = 60.0
 """How long the gateway may be silent before the connection counts as dead."""
 
 _LONGEST_LIMIT = 30.0
+_CLOSE_SECONDS = 30.0
 _GUILD_SECONDS = 1.0
 _VITAL = {"READY", "RESUMED"}
 
@@ -94,7 +99,10 @@ class Client(discord.Client):
         intents.reactions = True
         intents.message_content = True
         discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False
+        tracing = aiohttp.TraceConfig()
+        tracing.on_request_start.append(_bound)
         super().__init__(
+            http_trace=tracing,
             intents=intents,
             shard_id=None if shard.alone else shard.number,
             shard_count=None if shard.alone else shard.count,
@@ -103,6 +111,7 @@ class Client(discord.Client):
             guild_ready_timeout=_GUILD_SECONDS,
             chunk_guilds_at_startup=False,
         )
+        self.http.ws_connect = partial(_gateway, self.http)  # type: ignore[method-assign]
         self.events: Events | None = events
         self._turn = turn
         parsers = self._connection.parsers
@@ -196,6 +205,28 @@ class Client(discord.Client):
     async def on_error(self, event_method: str, /, *_args: object, **_kwargs: object) -> None:
         """Log what a handler raised."""
         logger.error("%s broke down", event_method, exc_info=sys.exc_info())
+
+
+async def _bound(session: aiohttp.ClientSession, *_: object) -> None:
+    bound_answers(session)
+
+
+async def _gateway(
+    http: HTTPClient, url: str, *, compress: int = 0
+) -> aiohttp.ClientWebSocketResponse:
+    """Connect to the gateway as discord.py does, with a bound on its messages.
+
+    They are asked for unpacked: discord.py inflates without any bound.
+    """
+    session: aiohttp.ClientSession = http._HTTPClient__session  # type: ignore[attr-defined] # noqa: SLF001
+    return await session.ws_connect(
+        URL(url).without_query_params("compress"),
+        max_msg_size=MOST_ANSWER,
+        timeout=aiohttp.ClientWSTimeout(ws_close=_CLOSE_SECONDS),
+        autoclose=False,
+        headers={"User-Agent": http.user_agent},
+        compress=compress,
+    )
 
 
 def _contained(event: str, parse: Callable[[Any], None], data: Any) -> None:

@@ -20,6 +20,7 @@ from aiogram.methods import GetFile, TelegramMethod
 from aiogram.utils.token import TokenValidationError
 
 from bot.bus import ChannelRefused, FileUnavailable
+from channels.bounds import bound_answers
 from channels.delivery.screen import Refused, Unreachable
 from channels.telegram.refusals import LockedOut, Unread, meaning
 
@@ -40,6 +41,13 @@ _DOWNLOAD_SECONDS = 300
 ResultT = TypeVar("ResultT")
 
 
+class _Session(AiohttpSession):
+    async def create_session(self) -> aiohttp.ClientSession:
+        session = await super().create_session()
+        bound_answers(session)
+        return session
+
+
 class Api:
     """One bot's calls of the Bot API.
 
@@ -56,7 +64,7 @@ class Api:
 
     def __init__(self, token: str, base: str | None) -> None:
         server = PRODUCTION if base is None else TelegramAPIServer.from_base(base)
-        self._session = AiohttpSession(api=server)
+        self._session = _Session(api=server)
         try:
             self._bot = Bot(token, session=self._session)
         except TokenValidationError:

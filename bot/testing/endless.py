@@ -1,0 +1,31 @@
+"""An HTTP answer that does not end, as a broken or hostile server sends it."""
+
+from __future__ import annotations
+
+import zlib
+from contextlib import suppress
+
+from aiohttp import web
+
+_BLOCK = b" " * 1_000_000
+_MOST = 1_000
+_GZIP = 31
+
+
+async def endless(request: web.Request, *, packed: bool) -> web.StreamResponse:
+    """Send spaces until the client hangs up, a gigabyte at most.
+
+    Args:
+        request: What is answered.
+        packed: Send them packed, a thousandth of what they become.
+    """
+    response = web.StreamResponse(headers={"Content-Type": "application/json"})
+    if packed:
+        response.headers["Content-Encoding"] = "gzip"
+    packer = zlib.compressobj(wbits=_GZIP)
+    with suppress(ConnectionError):
+        await response.prepare(request)
+        for _ in range(_MOST):
+            data = packer.compress(_BLOCK) + packer.flush(zlib.Z_SYNC_FLUSH) if packed else _BLOCK
+            await response.write(data)
+    return response
