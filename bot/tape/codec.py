@@ -43,6 +43,9 @@ _LENGTHS = (48, 64)
 
 _SEAM = re.compile(rb'"\}.\{"id":[1-9]', re.DOTALL)
 _MOST_SEAMS = 16
+
+MOST_ENTRY = 16_000_000
+"""Bytes of an entry's line: no store takes a larger one. What a tape holds from before is read all the same."""
 """How many places of a line may pass for a damaged newline."""
 
 
@@ -151,11 +154,19 @@ def _encode_line(entry: TapeEntry, more: int) -> bytes:
     wanted = Line(entry, more)
     try:
         for raw in _spellings(record):
+            if len(raw) > MOST_ENTRY:
+                break
             if decode(raw) == wanted:
                 return raw + b"\n"
+        else:
+            raise InvalidEntry(
+                f"a {entry.kind} entry would not read back as it is: it is not plain JSON"
+            )
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidEntry(f"a {entry.kind} entry cannot be written as JSON: {error}") from error
-    raise InvalidEntry(f"a {entry.kind} entry would not read back as it is: it is not plain JSON")
+    raise InvalidEntry(
+        f"a {entry.kind} entry of {len(raw):,} bytes was not written: a tape takes at most {MOST_ENTRY:,}"
+    )
 
 
 def _spellings(record: dict[str, Any]) -> Iterator[bytes]:

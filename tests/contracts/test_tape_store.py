@@ -10,6 +10,7 @@ import anyio.lowlevel
 import pytest
 
 from bot.errors import InvalidEntry, TapeNotFound, VersionConflict
+from bot.tape.codec import MOST_ENTRY
 from bot.tape.entries import TapeEntry, anchor, event, message, system, tool_call, tool_result
 from bot.tape.store import HEADER, TapeStore
 
@@ -535,6 +536,17 @@ async def test_ids_never_restart(backend):
         store = await backend.reopen()
         seen.append(await store.version(TAPE))
     assert seen == list(range(1, 14))
+
+
+async def test_an_entry_beyond_the_bound_is_refused_by_size_and_nothing_of_its_append_is_written(
+    store,
+):
+    await fill(store, 1)
+    with pytest.raises(InvalidEntry, match="16,000,000"):
+        await store.append_many(TAPE, [says("a"), says("b" * MOST_ENTRY)])
+    assert texts(await store.read(TAPE)) == ["0"]
+    written = await store.append(TAPE, says("c" * 1_000_000))
+    assert await store.read(TAPE, written.id) == [written]
 
 
 async def test_a_late_owner_neither_archives_nor_resets(store):
