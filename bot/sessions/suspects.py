@@ -1,11 +1,14 @@
 """Which messages broke what handled them: evidence, and what follows from it.
 
-Rule 1: only a hang that the watchdog recorded and in which the process ended, and an error of the session's
-    worker that no disk, database or provider raised, are evidence. Stops, kills and power losses are none.
+Rule 1: only a hang that the watchdog recorded and in which the process ended, a death of the process by a crash in C
+    or by using up the memory, and an error of the session's worker that no disk, database or provider raised, are
+    evidence. Stops, kills from outside and power losses are none.
 Rule 2: evidence names the messages that were worked on then, and no others of the session.
 Rule 3: a message with evidence is a suspect: it is tried alone, after the others.
-Rule 4: a message that hung the process twice, or failed three times, is not tried again by itself.
-Rule 5: evidence is dropped after an hour, and when the message is answered.
+Rule 4: a message that hung the process twice, or crashed it or failed three times, is not tried again by itself.
+Rule 5: of several that were worked on at a crash, those that were suspects already are blamed, else all; they are
+    tried one after the other.
+Rule 6: evidence is dropped after an hour, and when the message is answered.
 """
 
 from __future__ import annotations
@@ -22,16 +25,17 @@ from typing import Literal
 
 from bot.files import PRIVATE_FILE
 from bot.telemetry.watchdog import RECORD
+from bot.telemetry.work import take_death
 
 logger = logging.getLogger(__name__)
 
-Why = Literal["hang", "error"]
+Why = Literal["hang", "death", "error"]
 
 FILE = "suspects.json"
 """In the home folder: evidence of the last hour, which outlives a restart."""
 
 _KEPT = 3_600.0
-_MOST: dict[Why, int] = {"hang": 2, "error": 3}
+_MOST: dict[Why, int] = {"hang": 2, "death": 3, "error": 3}
 _FIRST_PAUSE = (
     20.0  # channels load their libraries and ask their platforms before anybody else is heard
 )
@@ -69,6 +73,7 @@ class Suspects:
         self._evidence = [] if self._file is None else _read(self._file)
         if folder is not None:
             self._take_hang(folder / RECORD)
+            self._take_death(folder)
 
     def add(self, session: str, messages: Iterable[str], why: Why) -> None:
         """Note that something broke."""
@@ -89,11 +94,12 @@ class Suspects:
 
         What broke before any message was known, such as reading the tape, is tried ever more rarely.
         """
-        hangs = [one for one in self._of(session) if one.why == "hang"]
-        if not hangs:
+        waiting = sorted({one.session for one in self._recent() if one.why != "error"})
+        if session not in waiting:
             return 0.0
-        unnamed = sum(not one.messages for one in hangs)
-        return min(_FIRST_PAUSE * 4.0**unnamed, _LONGEST_PAUSE)
+        ended = [one for one in self._of(session) if one.why != "error"]
+        unnamed = sum(not one.messages for one in ended)
+        return min(_FIRST_PAUSE * (1 + waiting.index(session)) * 4.0**unnamed, _LONGEST_PAUSE)
 
     def clear(self, session: str, messages: Iterable[str]) -> None:
         """Drop the evidence against messages that have been answered."""
@@ -111,8 +117,11 @@ class Suspects:
         self._write()
 
     def _of(self, session: str) -> list[Evidence]:
+        return [one for one in self._recent() if one.session == session]
+
+    def _recent(self) -> list[Evidence]:
         since = self._now() - _KEPT
-        return [one for one in self._evidence if one.session == session and one.at >= since]
+        return [one for one in self._evidence if one.at >= since]
 
     def _take_hang(self, record: Path) -> None:
         """Take in what the process before was doing when it ended in a hang."""
@@ -128,11 +137,27 @@ class Suspects:
         with suppress(OSError):
             record.unlink(missing_ok=True)
 
+    def _take_death(self, folder: Path) -> None:
+        """Take in what the process before was doing when it died of it."""
+        death = take_death(folder)
+        if death is None or not death.work:
+            return
+        messages: dict[str, set[str]] = {}
+        for session, ids in death.work:
+            messages.setdefault(session, set()).update(ids)
+        known = {
+            session: found
+            for session, ids in messages.items()
+            if (found := {one for one in ids if self.is_suspect(session, one)})
+        }
+        for session, blamed in (known or messages).items():
+            self._evidence.append(Evidence(session, tuple(sorted(blamed)), death.at, "death"))
+        self._write()
+
     def _write(self) -> None:
         if self._file is None:
             return
-        since = self._now() - _KEPT
-        self._evidence = [one for one in self._evidence if one.at >= since]
+        self._evidence = self._recent()
         try:
             new = self._file.with_suffix(".new")
             descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE_FILE)

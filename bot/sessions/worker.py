@@ -54,7 +54,7 @@ from bot.sessions.replies import GAVE_UP, Replies, retry_button
 from bot.sessions.services import SessionServices
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
-from bot.telemetry.watchdog import working_on
+from bot.telemetry.work import working_on
 
 logger = logging.getLogger(__name__)
 
@@ -110,10 +110,13 @@ class SessionWorker:
 
     async def run(self) -> None:
         """Serve until idle for long, or cancelled; a turn that is cut short stays open."""
-        with self._send, self._receive, self._listed(), working_on(self._inbox.session, tuple):
+        session = self._inbox.session
+        waiting = working_on(session, tuple, waits=True)
+        with self._send, self._receive, self._listed(), waiting:
             # What is erased meanwhile must not be in a state that was read before.
             async with self._services.scopes.doors.opening(self._tape.name):
-                await self._open()
+                with working_on(session, tuple):
+                    await self._open()
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
                 tasks.start_soon(self._pump)

@@ -6,7 +6,9 @@ Rule 2: only time counts in which this process could run. What stopped the whole
 Rule 3: C code such as ``re`` may hold the interpreter's lock without end, and then no thread runs; but it runs
     signal handlers. A timer of the processor time used sends such a signal: its handler tells what the loop
     was doing, and lets the threads run.
-Rule 4: what is stopped meanwhile ends, since nothing on the loop can stop it, and so does what stands for long:
+Rule 4: while this process has nearly used up the memory there is a mark in the home folder: the kernel may kill it
+    at any moment, and says so to nobody.
+Rule 5: what is stopped meanwhile ends, since nothing on the loop can stop it, and so does what stands for long:
     whoever started the process starts it again. The record of what it was doing stays behind.
 """
 
@@ -22,15 +24,16 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
-from contextvars import ContextVar
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import anyio
+
+from bot.telemetry.memory import memory_is_low
+from bot.telemetry.work import LOW_MEMORY, Work, current_work, kept_work
 
 logger = logging.getLogger(__name__)
 
@@ -56,32 +59,6 @@ _LOGGED = 2.0
 _FAILED = 70
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What a task does, and for which messages.
-
-    Attributes:
-        session: The session's key.
-        messages: Gives the platform ids of the messages; none where it is for the session itself.
-    """
-
-    session: str
-    messages: Callable[[], Sequence[str]]
-
-
-_work: ContextVar[Work | None] = ContextVar("work", default=None)
-
-
-@contextmanager
-def working_on(session: str, messages: Callable[[], Sequence[str]]) -> Iterator[None]:
-    """Note what this task, and what it starts, works on from here."""
-    token = _work.set(Work(session, messages))
-    try:
-        yield
-    finally:
-        _work.reset(token)
-
-
 class Watchdog:
     """Watches the event loop of the main thread.
 
@@ -89,12 +66,21 @@ class Watchdog:
         folder: Where the record of a hang is written; None writes none.
         stalled: Seconds without a turn that are a hang.
         ended: Seconds after which the process ends by itself.
+        low_memory: Says whether the process has nearly used up the memory.
     """
 
     def __init__(
-        self, folder: Path | None, *, stalled: float = STALLED, ended: float = ENDED
+        self,
+        folder: Path | None,
+        *,
+        stalled: float = STALLED,
+        ended: float = ENDED,
+        low_memory: Callable[[], bool] = memory_is_low,
     ) -> None:
+        self._folder = folder
         self._record = None if folder is None else folder / RECORD
+        self._memory_is_low = low_memory
+        self._low = False
         self._stalled, self._ended = stalled, ended
         self._beats, self._beat_at = 0, time.monotonic()
         self._done = threading.Event()
@@ -107,22 +93,25 @@ class Watchdog:
     async def watching(self) -> AsyncIterator[None]:
         """Watch the loop meanwhile."""
         self._loop_thread = threading.current_thread()
-        before = self._install()
-        thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
-        thread.start()
-        try:
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._live)
-                try:
-                    yield
-                finally:
-                    tasks.cancel_scope.cancel()
-        finally:
-            self._done.set()
-            thread.join()
-            if before is not None:
-                signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-                signal.signal(signal.SIGVTALRM, before)
+        with ExitStack() as stack:
+            if self._folder is not None:
+                stack.enter_context(kept_work(self._folder))
+            before = self._install()
+            thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
+            thread.start()
+            try:
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(self._live)
+                    try:
+                        yield
+                    finally:
+                        tasks.cancel_scope.cancel()
+            finally:
+                self._done.set()
+                thread.join()
+                if before is not None:
+                    signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+                    signal.signal(signal.SIGVTALRM, before)
 
     def hear(self, *signals: signal.Signals) -> None:
         """Hear of signals that asyncio handles, too, which it does only when the loop turns.
@@ -152,7 +141,7 @@ class Watchdog:
     # In signal handlers, which interrupt whatever the loop's thread does.
 
     def _on_processor(self, _: int, __: FrameType | None) -> None:
-        self._doing = self._beats, _work.get()
+        self._doing = self._beats, current_work()
         if time.monotonic() - self._beat_at > _PROCESSOR:
             time.sleep(_YIELDED)
         while self._ending:
@@ -168,6 +157,7 @@ class Watchdog:
         beats, stood = self._beats, 0.0
         moment, used = time.monotonic(), time.process_time()
         while not self._done.wait(_LOOK):
+            self._look_at_memory()
             now, used_now = time.monotonic(), time.process_time()
             passed = now - moment
             ran = passed if passed <= _LATE else min(passed, used_now - used)
@@ -183,6 +173,24 @@ class Watchdog:
                 stopping = self._stopped_at is not None
                 if stopping or stood >= self._ended:
                     self._end(stood, 128 + signal.SIGTERM if stopping else _FAILED)
+
+    def _look_at_memory(self) -> None:
+        low = self._memory_is_low()
+        if low == self._low:
+            return
+        self._low = low
+        logger.log(
+            logging.ERROR if low else logging.WARNING,
+            "the memory is nearly used up" if low else "there is memory again",
+        )
+        if self._folder is None:
+            return
+        mark = self._folder / LOW_MEMORY
+        with suppress(OSError):
+            if low:
+                mark.touch(0o600)
+            else:
+                mark.unlink(missing_ok=True)
 
     def _stands(self, stood: float) -> None:
         if not self._told:

@@ -1,7 +1,8 @@
-"""A context builder that hangs, as a package of somebody else might: in Python, or in C that keeps the lock."""
+"""A context builder that hangs or crashes, as a package of somebody else might: in Python, or in C."""
 
 from __future__ import annotations
 
+import ctypes
 import re
 from pathlib import Path
 
@@ -17,6 +18,8 @@ def render(window, rendered=None, anchors=()):
         return messages
     while "Loop for ever" in said:
         pass
+    if "Crash at once" in said:
+        ctypes.string_at(0)
     if "Match for ever" in said:
         _EXPONENTIAL.match("a" * 200 + "!")
     return messages

@@ -129,6 +129,32 @@ async def test_a_message_that_hangs_the_process_is_given_up_after_two_hangs(
     assert world.log.count("the event loop has not turned") == 2
 
 
+async def test_a_message_that_crashes_the_process_is_given_up_after_three_crashes(world: World):
+    """Whoever was being answered beside it is answered, and is not taken for the cause."""
+    crashing, patience = {"TAPEBOT_CONTEXT_BUILDER": "hanging"}, anyio.Event()
+    world.patience["are you there?"] = patience
+    async with world.program(**crashing) as program:
+        world.say(BOB, "are you there?")
+        with anyio.fail_after(SOON):
+            await world.model.received(1)
+        world.say(ADA, "Crash at once")
+        assert await ended(program) == -signal.SIGSEGV
+    patience.set()
+    for time in range(1, 3):
+        async with world.program(**crashing) as program:
+            await world.logs("the process before crashed", time)
+            assert await ended(program) == -signal.SIGSEGV
+    assert "hanging_views.py" in world.log
+    async with world.program(**crashing):
+        await world.shows(BOB, "Heard: are you there?")
+        await world.shows(ADA, "I was interrupted while answering this, more than once")
+        world.say(ADA, "never mind")
+        await world.shows(ADA, "Heard: never mind")
+    assert not list((world.folder / "home").glob("crash.log"))
+    # What other people say says nothing of a crash.
+    assert world.telegram.books.texts(BOB) == ["Heard: are you there?"]
+
+
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 async def test_a_turn_that_was_stopped_six_times_in_a_model_call_is_answered(
     world: World, how: signal.Signals

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import anyio
 
-from bot.telemetry.watchdog import Watchdog, working_on
+from bot.telemetry.watchdog import Watchdog
+from bot.telemetry.work import working_on
 
 
 def _hang(how: str) -> None:
