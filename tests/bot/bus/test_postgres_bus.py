@@ -335,15 +335,13 @@ async def test_a_message_whose_holders_were_killed_is_given_up_with_a_button_to_
         fleet.end_leases()
     heir = await fleet.process("heir")
     model = ScriptedModel([says("Blue.")])
-    async with session_host(tmp_path, model, over=lambda _: heir.bus):
-        port = gateway.bus.channel("fake")
-        told = await port.receive()
+    async with session_host(tmp_path, model, over=lambda _: heir.bus) as host:
+        channel = host.channel
+        await channel.until(lambda: channel.answers)
+        [told] = channel.answers
         assert (told.text, [one.command for one in told.buttons]) == (GAVE_UP, ["/retry"])
-        await port.report(DeliveryReport(HERE.session, told.id))
-        await port.publish(inbound("m2", text="/retry"))
-        while not isinstance(answer := await port.receive(), Answer):
-            pass
-        assert answer.text == "Blue."
+        retry = await channel.send("/retry", message_id="m2", sender=Sender("7", "Ada"))
+        assert await channel.answer_to(retry) == "Blue."
         assert "Which colour?" in str(model.requests[-1].messages)
 
 
