@@ -296,12 +296,26 @@ def one_life(home: Path, fault: Fault) -> Life:
     """Live it in this process, which is of no use afterwards."""
     os.environ["TAPEBOT_HOME"] = str(home)
     life = Life()
+    errors = Errors()
+    logging.getLogger().addHandler(errors)
     Disk(home, fault, life).install()
     try:
         anyio.run(live, home, life)
     except BaseException:  # noqa: BLE001 (whatever it is, it is told)
-        life.failure = traceback.format_exc()
+        life.failure = "\n".join([*errors.told, traceback.format_exc()])
     return life
+
+
+class Errors(logging.Handler):
+    """Keeps what is logged with the error that it is about: the reason of a failure may be there alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info:
+            self.told.append(self.format(record))
 
 
 def main() -> None:
