@@ -45,6 +45,8 @@ async def _reset(app: App, request: Mapping[str, Any]) -> Mapping[str, Any]:
         archive=request.get("archive") is True,
         vectors=app.vectors,
     )
+    if app.files is not None:
+        app.files.note_change(str(request.get("session", "")))
     return {"ok": True, "text": "done"}
 
 

@@ -42,6 +42,7 @@ from bot.embeddings.base import Embedder
 from bot.embeddings.registry import build_embedder
 from bot.embeddings.vectors import VectorIndex
 from bot.errors import SettingsError
+from bot.exchange.current_files import CurrentFiles
 from bot.exchange.memory_archive import MemoryArchives
 from bot.files import PRIVATE_FILE, private_directory
 from bot.ids import new_id
@@ -81,6 +82,7 @@ class App:
         door: Says who may use it.
         media: Takes in what people send beside text.
         vectors: Find messages by meaning; None where no model for it is set.
+        files: Keeps memory in files of the owner's choice; None where that is not wanted.
         shared: What it shares with other processes; None where it is the only one.
         web: What it keeps for its site.
     """
@@ -94,6 +96,7 @@ class App:
     door: Door
     media: MediaDesk
     vectors: VectorIndex | None
+    files: CurrentFiles | None
     shared: Shared | None
     web: Web
 
@@ -124,6 +127,7 @@ async def open_app(settings: Settings, *, clock: Clock | None = None) -> AsyncIt
         embedder = _embedder(settings)
         vectors = _vectors(settings, store, embedder, clock)
         scopes = Scopes(store, clock, gate=_gate(settings))
+        files = _memory_files(settings, store, scopes)
         web = Web(settings, store, door, scopes, clock, shared is not None)
         services = _services(
             settings,
@@ -135,6 +139,7 @@ async def open_app(settings: Settings, *, clock: Clock | None = None) -> AsyncIt
             commands=[pair_command(door), *link_commands(bus.send), *web.commands()],
             blobs=blobs,
             vectors=vectors,
+            files=files,
         )
         logger.info("started with %s in %s", model.name, home)
         transcriber = _transcriber(settings)
@@ -148,7 +153,18 @@ async def open_app(settings: Settings, *, clock: Clock | None = None) -> AsyncIt
         supervisor = Supervisor(services)
         try:
             yield App(
-                settings, bus, store, model, services, supervisor, door, media, vectors, shared, web
+                settings,
+                bus,
+                store,
+                model,
+                services,
+                supervisor,
+                door,
+                media,
+                vectors,
+                files,
+                shared,
+                web,
             )
         finally:
             with anyio.CancelScope(shield=True):
@@ -307,6 +323,7 @@ def _services(
     commands: list[Command],
     blobs: Blobs,
     vectors: VectorIndex | None,
+    files: CurrentFiles | None,
 ) -> SessionServices:
     workspace = Workspace(settings.workspace_folder, clock)
     window = settings.context_tokens or model.profile.context_tokens
@@ -339,7 +356,7 @@ def _services(
         store=store,
         agent=replace(agent, tools=ToolRegistry(tools)),
         scopes=scopes,
-        traces=Traces(settings.home, bus, blobs).erase,
+        traces=Traces(settings.home, bus, blobs, files).erase,
         commands=builtin_commands(commands),
         policy=Policy(
             window=messages,
@@ -358,6 +375,15 @@ def _services(
         working_set_hours=settings.working_set_hours,
         suspects=Suspects(settings.home),
     )
+
+
+def _memory_files(settings: Settings, store: TapeStore, scopes: Scopes) -> CurrentFiles | None:
+    if settings.memory_files is None:
+        return None
+    zone = ZoneInfo(settings.timezone)
+    files = CurrentFiles(store, settings.memory_files, zone, scopes.doors.turn)
+    scopes.observer = files.note
+    return files
 
 
 def _gate(settings: Settings) -> WriteGate:

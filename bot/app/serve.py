@@ -109,6 +109,8 @@ async def _run(app: App, role: Role, operations: Operations | None, watchdog: Wa
                 _watch(tasks, operations, "erasures", elsewhere.run)
             if app.vectors is not None:
                 tasks.start_soon(app.vectors.run)
+            if app.files is not None:
+                tasks.start_soon(app.files.run)
             if isinstance(app.model, Warmable):
                 tasks.start_soon(_warm, app.model)
         if app.shared is None:

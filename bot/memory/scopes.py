@@ -9,6 +9,7 @@ Rule 4: everybody reads the workspace; only an owner puts something there.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
@@ -97,6 +98,7 @@ class Scopes:
         clock: Dates decisions.
         linking: Who is who.
         live: Sessions that have a worker, by tape.
+        observer: Called with each entry that is appended to a conversation's tape or a scope's; None for nobody.
         doors: Through which sessions are opened, and closed while their tapes are erased.
     """
 
@@ -106,6 +108,7 @@ class Scopes:
         self._gate = gate or WriteGate()
         self.live: dict[str, Live] = {}
         self.doors = Doors()
+        self.observer: Callable[[str, TapeEntry], None] | None = None
         # Sessions hold what they use; what nobody holds is read anew when it is asked for.
         self._people: WeakValueDictionary[str, ScopeMemory] = WeakValueDictionary()
         self.linking = Linking(store, clock, self.of)
@@ -173,7 +176,19 @@ class Scopes:
         return found
 
     def _scope(self, name: str, kind: Kind) -> ScopeMemory:
-        return ScopeMemory(TapeService(self._store, name), kind, self.clock, gate=self._gate)
+        return ScopeMemory(
+            self.observed(TapeService(self._store, name)), kind, self.clock, gate=self._gate
+        )
+
+    def observed(self, tape: TapeService) -> TapeService:
+        """Have the observer see what is appended to a tape from now on."""
+
+        def seen(entry: TapeEntry) -> None:
+            if self.observer is not None:
+                self.observer(tape.name, entry)
+
+        tape.observe(seen)
+        return tape
 
     def statistics(self) -> dict[str, Any]:
         """Return a snapshot."""

@@ -193,6 +193,7 @@ class SessionWorker:
             self._tape, max_messages=services.view_messages, max_tokens=services.view_tokens
         )
         self._tape.observe(self._fold.apply)
+        services.scopes.observed(self._tape)
         self._tape.fence(max(version, self._fold.version))
         self._tape.stamp = lambda entry: stamped(entry, self._fold.problem)
         self._zone = MemoryZone(

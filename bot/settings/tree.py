@@ -74,6 +74,11 @@ class Settings(BaseSettings):
         None,
         description="Folder of AGENTS.md, SOUL.md, USER.md and skills/; unset: workspace in home.",
     )
+    memory_files: Annotated[Path, AfterValidator(absolute)] | None = Field(
+        None,
+        description="Folder in which MEMORY.md and HISTORY.md of each conversation are kept current, to read and "
+        "to grep; unset: nowhere.",
+    )
     model: ModelName | None = Field(
         None, description='Name of litellm\'s, "offline" or "gguf:PATH"; unset: offline.'
     )
