@@ -87,7 +87,7 @@ class Thresholds:
         minimal: The same of one that would concern this memory alone.
         grounded: Source quality below which something is logged, and not concluded.
         aligned: Alignment below which nothing is synthesised.
-        pending_hours: Hours that what is contested waits in a working set.
+        pending_hours: Hours that a write stays in a working set.
     """
 
     severe: float = 0.9
@@ -118,7 +118,7 @@ class WriteGate:
         signals, lines = request.signals, self.thresholds
         needed: float = getattr(lines, signals.blast_radius)
         if signals.conflict_level in ("medium", "high"):
-            expiry = now + timedelta(hours=lines.pending_hours) if now is not None else None
+            expiry = self._expiry("working", now)
             reason = "it contradicts what another source said; a person must decide"
             return WriteDecision(True, "working", needed, expiry, reason)
         if signals.alignment_score < lines.aligned and request.target_compartment == "semantic":
@@ -130,7 +130,14 @@ class WriteGate:
         if confidence < needed:
             reason = f"its confidence of {confidence:.2f} is below the {needed:.1f} needed here"
             return WriteDecision(True, "episodic", needed, None, reason)
-        return WriteDecision(True, request.target_compartment, needed, None, "approved")
+        expiry = self._expiry(request.target_compartment, now)
+        return WriteDecision(True, request.target_compartment, needed, expiry, "approved")
+
+    def _expiry(self, target: Compartment, now: datetime | None) -> datetime | None:
+        """Return when a write ends by itself: in a working set nothing stays."""
+        if target != "working" or now is None:
+            return None
+        return now + timedelta(hours=self.thresholds.pending_hours)
 
 
 _CONFLICTS: tuple[Conflict, ...] = ("none", "low", "medium", "high")

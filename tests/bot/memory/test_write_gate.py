@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -36,6 +36,12 @@ def test_what_is_contested_stays_with_the_problem_and_expires(level, target):
     decision = decide(conflict_level=level)
     assert decision.target_compartment == target
     assert (decision.expiry is not None) == (target == "working")
+
+
+@pytest.mark.parametrize("target", ["working", "shared", "episodic", "semantic"])
+def test_what_is_written_to_a_working_set_has_an_expiry_and_nothing_else_has(target):
+    expiry = decide(target=target).expiry
+    assert expiry == (NOW + timedelta(hours=2) if target == "working" else None)
 
 
 def test_what_serves_no_priority_is_not_synthesised_but_may_be_shared():
