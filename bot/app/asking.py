@@ -44,9 +44,8 @@ async def _reset(app: App, request: Mapping[str, Any]) -> Mapping[str, Any]:
         expect=version if type(version) is int else 0,
         archive=request.get("archive") is True,
         vectors=app.vectors,
+        files=app.memory_files,
     )
-    if app.files is not None:
-        app.files.note_change(str(request.get("session", "")))
     return {"ok": True, "text": "done"}
 
 

@@ -42,8 +42,8 @@ from bot.embeddings.base import Embedder
 from bot.embeddings.registry import build_embedder
 from bot.embeddings.vectors import VectorIndex
 from bot.errors import SettingsError
-from bot.exchange.current_files import CurrentFiles
 from bot.exchange.memory_archive import MemoryArchives
+from bot.exchange.memory_folder import MemoryFolder
 from bot.files import PRIVATE_FILE, private_directory
 from bot.ids import new_id
 from bot.llm.base import Model
@@ -82,9 +82,9 @@ class App:
         door: Says who may use it.
         media: Takes in what people send beside text.
         vectors: Find messages by meaning; None where no model for it is set.
-        files: Keeps memory in files of the owner's choice; None where that is not wanted.
         shared: What it shares with other processes; None where it is the only one.
         web: What it keeps for its site.
+        memory_files: Kept current for people to read; None where no folder for them is set.
     """
 
     settings: Settings
@@ -96,9 +96,9 @@ class App:
     door: Door
     media: MediaDesk
     vectors: VectorIndex | None
-    files: CurrentFiles | None
     shared: Shared | None
     web: Web
+    memory_files: MemoryFolder | None
 
 
 @asynccontextmanager
@@ -127,7 +127,7 @@ async def open_app(settings: Settings, *, clock: Clock | None = None) -> AsyncIt
         embedder = _embedder(settings)
         vectors = _vectors(settings, store, embedder, clock)
         scopes = Scopes(store, clock, gate=_gate(settings))
-        files = _memory_files(settings, store, scopes)
+        memory_files = make_memory_files(settings, store, scopes, clock)
         web = Web(settings, store, door, scopes, clock, shared is not None)
         services = _services(
             settings,
@@ -139,7 +139,7 @@ async def open_app(settings: Settings, *, clock: Clock | None = None) -> AsyncIt
             commands=[pair_command(door), *link_commands(bus.send), *web.commands()],
             blobs=blobs,
             vectors=vectors,
-            files=files,
+            memory_files=memory_files,
         )
         logger.info("started with %s in %s", model.name, home)
         transcriber = _transcriber(settings)
@@ -162,9 +162,9 @@ async def open_app(settings: Settings, *, clock: Clock | None = None) -> AsyncIt
                 door,
                 media,
                 vectors,
-                files,
                 shared,
                 web,
+                memory_files,
             )
         finally:
             with anyio.CancelScope(shield=True):
@@ -295,6 +295,18 @@ def _vectors(
     return VectorIndex(folder, store, embedder, workspace=workspace, clock=clock)
 
 
+def make_memory_files(
+    settings: Settings, store: TapeStore, scopes: Scopes, clock: Clock
+) -> MemoryFolder | None:
+    """Return what keeps the files of memory; None where no folder for them is set."""
+    if settings.memory_files is None:
+        return None
+    zone = ZoneInfo(settings.timezone)
+    files = MemoryFolder(settings.memory_files, store, scopes, zone, clock)
+    scopes.observer = files.see
+    return files
+
+
 def _endpoint(settings: Settings, name: str) -> tuple[str | None, str | None]:
     """Return the address and the key for another model than the one that answers.
 
@@ -323,7 +335,7 @@ def _services(
     commands: list[Command],
     blobs: Blobs,
     vectors: VectorIndex | None,
-    files: CurrentFiles | None,
+    memory_files: MemoryFolder | None,
 ) -> SessionServices:
     workspace = Workspace(settings.workspace_folder, clock)
     window = settings.context_tokens or model.profile.context_tokens
@@ -356,7 +368,7 @@ def _services(
         store=store,
         agent=replace(agent, tools=ToolRegistry(tools)),
         scopes=scopes,
-        traces=Traces(settings.home, bus, blobs, files).erase,
+        traces=Traces(settings.home, bus, blobs).erase,
         commands=builtin_commands(commands),
         policy=Policy(
             window=messages,
@@ -373,17 +385,9 @@ def _services(
         idle_seconds=settings.idle_seconds,
         group_context=settings.group_context,
         working_set_hours=settings.working_set_hours,
+        memory_files=memory_files,
         suspects=Suspects(settings.home),
     )
-
-
-def _memory_files(settings: Settings, store: TapeStore, scopes: Scopes) -> CurrentFiles | None:
-    if settings.memory_files is None:
-        return None
-    zone = ZoneInfo(settings.timezone)
-    files = CurrentFiles(store, settings.memory_files, zone, scopes.doors.turn)
-    scopes.observer = files.note
-    return files
 
 
 def _gate(settings: Settings) -> WriteGate:

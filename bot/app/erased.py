@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from bot.embeddings.vectors import VectorIndex
 from bot.errors import TapebotError
+from bot.exchange.memory_folder import MemoryFolder
 from bot.memory.scopes import Scopes
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class ErasedElsewhere:
         wakeups: Tell of it.
         scopes: What is known of people and of the workspace.
         vectors: Of messages; None where there are none.
+        files: Of memory, to be read by people; None where there are none.
     """
 
     def __init__(
@@ -39,11 +41,13 @@ class ErasedElsewhere:
         wakeups: Wakeups,
         scopes: Scopes,
         vectors: VectorIndex | None,
+        files: MemoryFolder | None = None,
     ) -> None:
         self._counted = counted
         self._wakeups = wakeups
         self._scopes = scopes
         self._vectors = vectors
+        self._files = files
         self._seen: dict[str, int] = {}
 
     async def run(self) -> None:
@@ -66,6 +70,8 @@ class ErasedElsewhere:
         for tape, count in (await self._counted()).items():
             if self._seen.get(tape) == count:
                 continue
+            if self._files is not None:
+                await self._files.erased_elsewhere(tape)
             if self._vectors is not None:
                 await self._vectors.recheck(tape)
             for scope in self._scopes.opened():

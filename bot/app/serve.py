@@ -39,6 +39,9 @@ CONSOLE = Address("console", "local")
 _FINISH = 20.0
 """Seconds that a worker's turns have to come to their end when it is asked to stop."""
 
+_FLUSH = 5.0
+"""Seconds that the files of memory have to be brought up to date at the end."""
+
 
 async def serve(settings: Settings, role: Role = "both") -> None:
     """Run tapebot until its console ends or a signal asks it to stop.
@@ -103,16 +106,7 @@ async def _run(app: App, role: Role, operations: Operations | None, watchdog: Wa
         announce = _announcer(app, role, tasks)
         channels = [] if role == "worker" else build_channels(app, announce, console=role == "both")
         if role != "gateway":
-            _watch(tasks, operations, "sessions", app.supervisor.run)
-            tasks.start_soon(app.store.run)
-            if (elsewhere := erased_elsewhere(app)) is not None:
-                _watch(tasks, operations, "erasures", elsewhere.run)
-            if app.vectors is not None:
-                tasks.start_soon(app.vectors.run)
-            if app.files is not None:
-                tasks.start_soon(app.files.run)
-            if isinstance(app.model, Warmable):
-                tasks.start_soon(_warm, app.model)
+            _start_sessions(app, tasks, operations)
         if app.shared is None:
             await tasks.start(serve_control, app.settings.home, control_handlers(app))
         with anyio.CancelScope() as stopping:
@@ -126,7 +120,30 @@ async def _run(app: App, role: Role, operations: Operations | None, watchdog: Wa
             await run_channels(app, channels, announce)
         if role == "worker":
             await app.supervisor.drain(_FINISH)
+        if role != "gateway":
+            await _finish_memory_files(app)
         tasks.cancel_scope.cancel()
+
+
+async def _finish_memory_files(app: App) -> None:
+    """Write what waits to be written; what is not written in time is written at the next start."""
+    if app.memory_files is not None:
+        with anyio.move_on_after(_FLUSH):
+            await app.memory_files.flush()
+
+
+def _start_sessions(app: App, tasks: TaskGroup, operations: Operations | None) -> None:
+    """Start what serves sessions, and what keeps up in the background what is made from their tapes."""
+    _watch(tasks, operations, "sessions", app.supervisor.run)
+    tasks.start_soon(app.store.run)
+    if (elsewhere := erased_elsewhere(app)) is not None:
+        _watch(tasks, operations, "erasures", elsewhere.run)
+    if app.vectors is not None:
+        tasks.start_soon(app.vectors.run)
+    if app.memory_files is not None:
+        tasks.start_soon(app.memory_files.run)
+    if isinstance(app.model, Warmable):
+        tasks.start_soon(_warm, app.model)
 
 
 def erased_elsewhere(app: App) -> ErasedElsewhere | None:
@@ -137,7 +154,9 @@ def erased_elsewhere(app: App) -> ErasedElsewhere | None:
 
     assert isinstance(app.store, PostgresTapeStore)
     scopes = app.services.scopes
-    return ErasedElsewhere(app.store.erased, app.shared.wakeups, scopes, app.vectors)
+    return ErasedElsewhere(
+        app.store.erased, app.shared.wakeups, scopes, app.vectors, app.memory_files
+    )
 
 
 def _watch(

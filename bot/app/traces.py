@@ -18,7 +18,6 @@ import anyio.to_thread
 from bot.app.wording import Wording, file_holds
 from bot.bus import WEB, Bus
 from bot.errors import TapeWriteError
-from bot.exchange.current_files import CurrentFiles
 from bot.files import sync_directory
 from bot.media.blobs import Blobs
 from channels.console.history import forget_typed
@@ -36,14 +35,10 @@ class Traces:
         home: The home folder.
         bus: Keeps messages until they are answered.
         blobs: Keeps files that people sent.
-        files: Keeps memory in files; None where that is not wanted.
     """
 
-    def __init__(
-        self, home: Path, bus: Bus, blobs: Blobs, files: CurrentFiles | None = None
-    ) -> None:
+    def __init__(self, home: Path, bus: Bus, blobs: Blobs) -> None:
         self._home = home
-        self._files = files
         self._bus = bus
         self._blobs = blobs
 
@@ -76,14 +71,12 @@ class Traces:
                 gone += await self._blobs.remove(name)
             except OSError as error:
                 refusals.append(error)
-        holds = partial(file_holds, wording=wording)
-        places: tuple[Callable[[], int], ...] = (
+        places = (
             partial(forget_typed, home / "console" / "history", wording.is_in),
-            partial(_remove, home / "exports", "*", holds),
+            partial(_remove, home / "exports", "*", partial(file_holds, wording=wording)),
             partial(_remove, home / "channels", _SET_ASIDE, lambda _: True),
-            partial(_remove, home / "channels" / WEB, "*", holds),
+            partial(_remove, home / "channels" / WEB, "*", partial(file_holds, wording=wording)),
             partial(_mask_logs, home / "logs", wording.is_in),
-            *([] if self._files is None else [partial(self._files.remove, holds)]),
         )
         for clean in places if wording.words else ():
             try:

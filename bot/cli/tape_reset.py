@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 
 import anyio
 
+from bot.app.build import make_memory_files
 from bot.app.tapes import open_tape_store
 from bot.cli.tape import printable
 from bot.clock import SystemClock, iso
@@ -105,7 +106,11 @@ async def _reset(settings: Settings, session: str, version: int, archive: bool) 
     reply = None if settings.database_url else await call_control(settings.home, asked)
     if reply is None:
         async with open_tape_store(settings) as store:
-            scopes = Scopes(store, SystemClock())
-            await reset_session(store, session, scopes, expect=version, archive=archive)
+            clock = SystemClock()
+            scopes = Scopes(store, clock)
+            files = make_memory_files(settings, store, scopes, clock)
+            await reset_session(
+                store, session, scopes, expect=version, archive=archive, files=files
+            )
     elif not reply.get("ok"):
         raise TapebotError(str(reply.get("text")))

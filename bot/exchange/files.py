@@ -17,17 +17,12 @@ _LONGEST_NAME = 150
 
 def file_name(session: str, suffix: str) -> str:
     """Return a file name for a session: readable, no path, and no two sessions share one."""
-    return f"{folder_name(session)}.{suffix}"
-
-
-def folder_name(session: str) -> str:
-    """Return the same for a folder."""
     name = quote(session, safe="", errors="surrogatepass")
     if len(name) > _LONGEST_NAME:
         digest = sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         name = f"{name[:_LONGEST_NAME]}~{digest}"
-    # A session's key has a colon, so its name is never made of dots alone.
-    return name
+    # A session's key has a colon, so its name never begins with a dot.
+    return f"{name}.{suffix}"
 
 
 @contextmanager

@@ -16,6 +16,11 @@ from bot.memory.snapshot import HISTORY
 from bot.memory.transcript import shown_time
 from bot.tape.entries import TapeEntry
 
+NOTICE = (
+    "<!-- tapebot writes this file from its tapes: changes made here are lost, and never read. -->"
+)
+"""The first line of files that are kept current."""
+
 OTHER = "Other"
 """The heading of facts that are about nothing in particular."""
 

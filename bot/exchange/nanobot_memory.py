@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bot.clock import iso
 from bot.exchange.foreign import Found, lines_of_json, shown, text_of
+from bot.exchange.memory_files import NOTICE
 from bot.exchange.shapes import moment_of
 from bot.memory.snapshot import HISTORY
 from bot.tape.entries import TapeEntry, event
@@ -27,6 +28,7 @@ _TEMPLATE = frozenset(
         "*This file is automatically updated by nanobot when important information should be "
         "remembered.*",
         "---",
+        NOTICE,
     }
 )
 
@@ -75,7 +77,7 @@ def _history_lines(file: Path, home: Path, found: Found, timezone: tzinfo) -> li
             parts.append([line])
         elif parts:
             parts[-1].append(line)
-        elif line.strip():
+        elif line.strip() and line.strip() != NOTICE:
             parts.append([line])
     moment = _changed(file)
     made = []

@@ -278,6 +278,24 @@ class LongTermMemory:
         await self.open()
 
 
+async def home_of(tape: TapeService, home: str, scopes: Scopes) -> str:
+    """Return the scope that a session's facts belong to by now, wherever the session is open.
+
+    A person may have joined another identity, or left it, since the session was last open.
+
+    Args:
+        tape: The session's.
+        home: The scope that its tape names; empty for its own.
+        scopes: All there are.
+    """
+    home = home or tape.name
+    await scopes.linking.open()
+    if not home.startswith(PERSON) or not scopes.linking.people.concerns(home.removeprefix(PERSON)):
+        return home
+    speaker = await newest_speaker(tape)
+    return scopes.person_of(channel_of(tape.name), speaker) if speaker else home
+
+
 def under_headings(text: str) -> list[tuple[str, str]]:
     """Return the lines of Markdown, each with the heading that it stands under."""
     heading = ""

@@ -98,8 +98,8 @@ class Scopes:
         clock: Dates decisions.
         linking: Who is who.
         live: Sessions that have a worker, by tape.
-        observer: Called with each entry that is appended to a conversation's tape or a scope's; None for nobody.
         doors: Through which sessions are opened, and closed while their tapes are erased.
+        observer: Shown each entry that this process appends to a scope's own tape, with the tape's name.
     """
 
     def __init__(self, store: TapeStore, clock: Clock, *, gate: WriteGate | None = None) -> None:
@@ -108,7 +108,7 @@ class Scopes:
         self._gate = gate or WriteGate()
         self.live: dict[str, Live] = {}
         self.doors = Doors()
-        self.observer: Callable[[str, TapeEntry], None] | None = None
+        self.observer: Callable[[str, TapeEntry], object] | None = None
         # Sessions hold what they use; what nobody holds is read anew when it is asked for.
         self._people: WeakValueDictionary[str, ScopeMemory] = WeakValueDictionary()
         self.linking = Linking(store, clock, self.of)
@@ -176,19 +176,9 @@ class Scopes:
         return found
 
     def _scope(self, name: str, kind: Kind) -> ScopeMemory:
-        return ScopeMemory(
-            self.observed(TapeService(self._store, name)), kind, self.clock, gate=self._gate
-        )
-
-    def observed(self, tape: TapeService) -> TapeService:
-        """Have the observer see what is appended to a tape from now on."""
-
-        def seen(entry: TapeEntry) -> None:
-            if self.observer is not None:
-                self.observer(tape.name, entry)
-
-        tape.observe(seen)
-        return tape
+        tape = TapeService(self._store, name)
+        tape.observe(lambda entry: self.observer and self.observer(name, entry))
+        return ScopeMemory(tape, kind, self.clock, gate=self._gate)
 
     def statistics(self) -> dict[str, Any]:
         """Return a snapshot."""

@@ -118,7 +118,12 @@ class SessionContext:
         rights = Rights(asker.private or owner, frozenset(who))
         surveyor = Surveyor(self.memory, rights, owner=owner)
         return Eraser(
-            surveyor, services.scopes, services.bus.keep, services.traces, services.agent.vectors
+            surveyor,
+            services.scopes,
+            services.bus.keep,
+            services.traces,
+            services.agent.vectors,
+            services.memory_files,
         )
 
     def model_line(self) -> str:

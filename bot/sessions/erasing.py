@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, fields
 from functools import partial
+from typing import Protocol
 
 from bot.agent.requests import Requests
 from bot.agent.views.exact import ViewAnchors
@@ -46,10 +47,37 @@ Keep = Callable[[str], AbstractAsyncContextManager[None]]
 """Keeps a session from having a holder in another process meanwhile: ``Bus.keep``."""
 
 
+class DerivedFiles(Protocol):
+    """Files that are made from tapes, and are no memory themselves."""
+
+    def see(self, tape: str, entry: TapeEntry) -> None:
+        """Take note of an entry that was appended to a tape."""
+        ...
+
+    def note(self, tape: str) -> None:
+        """Take note that what is made from a tape may be out of date."""
+        ...
+
+    def erasing(self, tapes: Collection[str]) -> AbstractAsyncContextManager[None]:
+        """Remove what is made from these tapes, and write none of it until the end.
+
+        Raises:
+            TapeWriteError: It could not be removed; nothing is to be erased then.
+        """
+        ...
+
+
 async def no_traces(words: Collection[str], blobs: Collection[str]) -> int:
     """Remove nothing: where a program keeps words nowhere else."""
     del words, blobs
     return 0
+
+
+def without_files(
+    files: DerivedFiles | None, tapes: Collection[str]
+) -> AbstractAsyncContextManager[None]:
+    """Keep what is made from tapes away while something is erased from them."""
+    return nullcontext() if files is None else files.erasing(tapes)
 
 
 class LiveSession:
@@ -124,6 +152,7 @@ class Eraser:
         keep: Keeps sessions from having one elsewhere.
         traces: Cleans what is no tape.
         vectors: Find messages by meaning; None where nothing does.
+        files: Made from tapes; None where there are none.
     """
 
     surveyor: Surveyor
@@ -131,6 +160,7 @@ class Eraser:
     keep: Keep
     traces: Traces
     vectors: VectorIndex | None = None
+    files: DerivedFiles | None = None
     _waiting: dict[str, list[TapeEntry]] = field(default_factory=dict)
     _size: int = 0
     _changed: int = 0
@@ -167,7 +197,8 @@ class Eraser:
             names = {source.name for source in survey.sources}
             async with doors.closed(names), self._kept(names):
                 self._let_go(survey)
-                return await self._carry_out(survey, request, shown)
+                async with without_files(self.files, names):
+                    return await self._carry_out(survey, request, shown)
 
     @asynccontextmanager
     async def _kept(self, tapes: Collection[str]) -> AsyncIterator[None]:

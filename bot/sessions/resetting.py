@@ -7,7 +7,7 @@ from bot.errors import MemoryRefused, VersionConflict
 from bot.memory.load import load_fold
 from bot.memory.scopes import Scopes, is_scope
 from bot.memory.zone import MemoryZone
-from bot.sessions.erasing import BUSY
+from bot.sessions.erasing import BUSY, DerivedFiles, without_files
 from bot.tape.service import TapeService
 from bot.tape.store import TapeStore
 
@@ -23,6 +23,7 @@ async def reset_session(
     expect: int,
     archive: bool,
     vectors: VectorIndex | None = None,
+    files: DerivedFiles | None = None,
 ) -> None:
     """Empty a conversation's tape, and write an empty memory zone to it.
 
@@ -36,6 +37,7 @@ async def reset_session(
         expect: The version that the tape must be at: the one that was exported.
         archive: Seal what is there, instead of dropping it.
         vectors: Find messages by meaning; None where nothing does.
+        files: Made from tapes; None where there are none.
 
     Raises:
         TapeNotFound: There is no such conversation.
@@ -54,7 +56,8 @@ async def reset_session(
         tape.fence(expect)
         zone = MemoryZone(tape, clock=scopes.clock, fold=fold.zone)
         try:
-            await zone.reset(archive=archive)
+            async with without_files(files, {session}):
+                await zone.reset(archive=archive)
         except VersionConflict as error:
             raise MemoryRefused(_GREW) from error
         if live is not None:

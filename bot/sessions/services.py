@@ -13,7 +13,7 @@ from bot.commands.registry import CommandRegistry
 from bot.consolidation.policy import Policy
 from bot.memory.archived import Archived
 from bot.memory.scopes import Scopes
-from bot.sessions.erasing import Traces, no_traces
+from bot.sessions.erasing import DerivedFiles, Traces, no_traces
 from bot.sessions.suspects import Suspects
 from bot.tape.store import TapeStore
 
@@ -43,6 +43,7 @@ class SessionServices:
         idle_seconds: After this long without anything to do a worker leaves.
         traces: Erases words where they are kept beside tapes.
         working_set_hours: How long a working set lives unused.
+        memory_files: Made from tapes, for people to read; None where nobody wants them.
         told_damage: What chats were told of damage to their tapes since the start.
 
         suspects: Messages that broke what handled them.
@@ -65,6 +66,7 @@ class SessionServices:
     group_context: int = 0
     traces: Traces = no_traces
     working_set_hours: float = 2.0
+    memory_files: DerivedFiles | None = None
     told_damage: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     suspects: Suspects = field(default_factory=Suspects)

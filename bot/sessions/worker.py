@@ -193,7 +193,10 @@ class SessionWorker:
             self._tape, max_messages=services.view_messages, max_tokens=services.view_tokens
         )
         self._tape.observe(self._fold.apply)
-        services.scopes.observed(self._tape)
+        if (files := services.memory_files) is not None:
+            # Another process may have had the session before.
+            files.note(self._tape.name)
+            self._tape.observe(lambda entry: files.see(self._tape.name, entry))
         self._tape.fence(max(version, self._fold.version))
         self._tape.stamp = lambda entry: stamped(entry, self._fold.problem)
         self._zone = MemoryZone(

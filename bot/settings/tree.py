@@ -74,11 +74,6 @@ class Settings(BaseSettings):
         None,
         description="Folder of AGENTS.md, SOUL.md, USER.md and skills/; unset: workspace in home.",
     )
-    memory_files: Annotated[Path, AfterValidator(absolute)] | None = Field(
-        None,
-        description="Folder in which MEMORY.md and HISTORY.md of each conversation are kept current, to read and "
-        "to grep; unset: nowhere.",
-    )
     model: ModelName | None = Field(
         None, description='Name of litellm\'s, "offline" or "gguf:PATH"; unset: offline.'
     )
@@ -105,6 +100,9 @@ class Settings(BaseSettings):
     )
     retention_days: int = Field(
         30, ge=1, le=36_500, description="Days for which daily notes are kept in memory."
+    )
+    memory_files: Annotated[Path, AfterValidator(absolute)] | None = Field(
+        None, description="Folder for a MEMORY.md and HISTORY.md of each conversation; unset: none."
     )
     view_tokens: int | None = Field(
         None, ge=256, description="Tokens of a turn's prompt; unset: three quarters of the window."

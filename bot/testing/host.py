@@ -26,6 +26,7 @@ from bot.consolidation.policy import Policy
 from bot.embeddings.vectors import VectorIndex
 from bot.errors import TapeNotFound
 from bot.exchange.memory_archive import MemoryArchives
+from bot.exchange.memory_folder import MemoryFolder
 from bot.llm.base import Model
 from bot.memory.scopes import Scopes
 from bot.sessions.erasing import Traces, no_traces
@@ -75,6 +76,7 @@ class Host:
         supervisor: Runs them.
         clock: The test's, or the system's.
         channel: The channel ``fake``, running.
+        memory_files: Kept current beside it; None where no folder is given.
     """
 
     bus: LocalBus
@@ -83,6 +85,7 @@ class Host:
     supervisor: Supervisor
     clock: Clock
     channel: FakeChannel
+    memory_files: MemoryFolder | None
     _tasks: TaskGroup = field(repr=False)
 
     def add_channel(self, name: str) -> FakeChannel:
@@ -150,6 +153,7 @@ async def session_host(
     vectors: Callable[[FileTapeStore], VectorIndex] | None = None,
     traces: Callable[[LocalBus], Traces] = lambda _: no_traces,
     over: Callable[[LocalBus], Bus] = lambda bus: bus,
+    memory_files: Path | None = None,
 ) -> AsyncIterator[Host]:
     """Run tapes, bus and sessions with this model; opened again on a folder it goes on there.
 
@@ -167,6 +171,7 @@ async def session_host(
         vectors: Given the store, returns what finds messages by meaning.
         traces: Given the bus, returns what erases words where they are kept beside tapes.
         over: Given the bus, returns what sessions and the channel ``fake`` see of it.
+        memory_files: The folder for files of memory; None for none.
     """
     clock, bounds = clock or ManualClock(), bounds or Bounds()
     store = FileTapeStore(folder / "tapes", sync=False, clock=clock)
@@ -175,11 +180,15 @@ async def session_host(
     agent = _agent(folder, model, clock, bounds, tools)
     by_meaning = vectors(store) if vectors is not None else None
     agent = replace(agent, images=images, builder=builder, vectors=by_meaning)
+    scopes, files = Scopes(store, clock), None
+    if memory_files is not None:
+        files = MemoryFolder(memory_files, store, scopes, ZoneInfo(bounds.timezone), clock)
+        scopes.observer = files.see
     services = SessionServices(
         bus=seen,
         store=store,
         agent=agent,
-        scopes=Scopes(store, clock),
+        scopes=scopes,
         commands=commands or builtin_commands(),
         policy=Policy(bounds.window, bounds.memory_tokens, bounds.prompt_tokens),
         exports=folder / "exports",
@@ -192,6 +201,7 @@ async def session_host(
         idle_seconds=bounds.idle_seconds,
         group_context=bounds.group_context,
         traces=traces(bus),
+        memory_files=files,
     )
     supervisor = Supervisor(services)
     channel = FakeChannel(seen.channel("fake"), now=clock.now)
@@ -201,9 +211,11 @@ async def session_host(
             tasks.start_soon(store.run)
             if by_meaning is not None:
                 tasks.start_soon(by_meaning.run)
+            if files is not None:
+                tasks.start_soon(files.run)
             tasks.start_soon(channel.run)
             try:
-                yield Host(bus, store, services, supervisor, clock, channel, tasks)
+                yield Host(bus, store, services, supervisor, clock, channel, files, tasks)
             finally:
                 tasks.cancel_scope.cancel()
     except BaseExceptionGroup as group:

@@ -70,6 +70,7 @@ async def home(
         model,
         bounds=bounds or Bounds(group_context=10),
         traces=lambda bus: Traces(folder, bus, blobs).erase,
+        memory_files=folder / "memory",
     )
     async with made as host:
         yield host

@@ -132,7 +132,14 @@ async def home(
         await hosts[0].bus.send(answer)
 
     commands = builtin_commands(link_commands(send))
-    made = session_host(folder, model, clock=clock, commands=commands, bounds=bounds)
+    made = session_host(
+        folder,
+        model,
+        clock=clock,
+        commands=commands,
+        bounds=bounds,
+        memory_files=folder / "memory",
+    )
     async with made as host:
         hosts.append(host)
         more = {name: host.add_channel(name) for name in ("other", "third")}

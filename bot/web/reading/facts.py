@@ -17,12 +17,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from bot.bus import Visitor
 from bot.commands.memory.wording import age, sure
 from bot.errors import TapeNotFound
+from bot.memory import longterm
 from bot.memory.facts.fact import Fact, Origin, Status
 from bot.memory.facts.fold import FactFold
 from bot.memory.fold import SessionFold
 from bot.memory.load import load_fold
-from bot.memory.longterm import newest_speaker
-from bot.memory.people import channel_of
 from bot.memory.scope import Kind, ScopeMemory
 from bot.memory.scopes import PERSON, WORKSPACE, is_scope
 from bot.tape.service import TapeService
@@ -205,16 +204,8 @@ async def folded(web: Web, tape: str) -> SessionFold:
 
 
 async def home_of(web: Web, tape: str, fold: SessionFold) -> str:
-    """Return the tape of the scope that a conversation's facts belong to now.
-
-    A person may have joined another identity, or left it, since the conversation was last open.
-    """
-    home, linking = fold.home or tape, web.scopes.linking
-    await linking.open()
-    if not home.startswith(PERSON) or not linking.people.concerns(home.removeprefix(PERSON)):
-        return home
-    speaker = await newest_speaker(TapeService(web.store, tape))
-    return web.scopes.person_of(channel_of(tape), speaker) if speaker else home
+    """Return the tape of the scope that a conversation's facts belong to now."""
+    return await longterm.home_of(TapeService(web.store, tape), fold.home, web.scopes)
 
 
 async def _opened(web: Web, name: str) -> ScopeMemory:
