@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any, TypeGuard
 
 from bot.memory.bus.records import (
+    LONGEST_HOURS,
     Problem,
     SharedReference,
     SynthesizedPattern,
@@ -75,7 +76,7 @@ class Compartments:
     def apply(self, entry: TapeEntry) -> None:
         """Take a ``memory.bus`` in."""
         data, moment = entry.data, time_from(entry.meta.get("ts"))
-        self._take(data, entry.id)
+        self._take(data, entry.id, moment)
         for gone in _texts(data.get("expired")):
             self.working.pop(gone, None)
         if isinstance(ranks := data.get("ranks"), dict):
@@ -149,13 +150,16 @@ class Compartments:
         """Say whether a problem is there: no session can work on one that is not."""
         return isinstance(problem, str) and (problem == GENERAL or problem in self.problems)
 
-    def _take(self, data: dict[str, Any], entry: int = 0) -> None:
+    def _take(self, data: dict[str, Any], entry: int = 0, written: datetime | None = None) -> None:
         """Keep the records that a change, or a whole state, holds."""
         for problem in filter(None, map(problem_from, _records(data.get("problems")))):
             self.problems[problem.problem_id] = problem
             self.next_problem = max(self.next_problem, _number_in(problem.problem_id) + 1)
         for working in filter(None, map(working_set_from, _records(data.get("working")))):
-            self.working[working.problem_id] = working
+            # Whoever wrote it: nothing lives in a working set for longer unused.
+            latest = written + timedelta(hours=LONGEST_HOURS) if written else working.expires_at
+            ends = min(working.expires_at, latest)
+            self.working[working.problem_id] = replace(working, expires_at=ends)
         for record in _records(data.get("references")):
             if (reference := reference_from(record, entry)) is not None:
                 self.references[reference.key] = reference

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, get_args
 
 from bot.clock import iso
@@ -26,7 +26,9 @@ WORKING_FIELDS = (
 )
 
 
-_LONGEST_HOURS = 24.0
+LONGEST_HOURS = 24.0
+"""For which a working set lives unused."""
+
 _LONGEST_ID = 64
 _FIRST_YEAR, _LAST_YEAR = 2, 9_998
 """Of times that can be moved to another zone, and by a working set's hours."""
@@ -280,12 +282,14 @@ def working_set_from(record: object, lane: str | None = None) -> WorkingSet | No
     """Return the working set that JSON holds; None where it holds none that can be read."""
     if not isinstance(record, dict) or not isinstance(record.get("problem"), str):
         return None
+    created = _time(record.get("created"))
+    hours = _number(record.get("ttl"), 2.0, most=LONGEST_HOURS)
     made = WorkingSet(
         record["problem"],
         _text(record.get("lane")) or lane,
-        _time(record.get("created")),
-        _time(record.get("expires")),
-        ttl_hours=_number(record.get("ttl"), 2.0, most=_LONGEST_HOURS),
+        created,
+        time_from(record.get("expires")) or created + timedelta(hours=hours),
+        ttl_hours=hours,
     )
     return replace(made, **working_values(_in_shape(record)))
 

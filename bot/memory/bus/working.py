@@ -17,12 +17,12 @@ from bot.clock import Clock, iso
 from bot.errors import MemoryRefused
 from bot.memory.bus.compression import working_packet
 from bot.memory.bus.entries import episode_entry
-from bot.memory.bus.records import WORKING_FIELDS, Problem, WorkingSet, time_from
+from bot.memory.bus.records import LONGEST_HOURS, WORKING_FIELDS, Problem, WorkingSet, time_from
 from bot.memory.facts.fold import bus_entry
 from bot.memory.scope import ScopeMemory
 from bot.tape.entries import TapeEntry
 
-MOST_HOURS = 24.0
+MOST_HOURS = LONGEST_HOURS
 MOST_BYTES = 16_000
 """Of one working set, as JSON."""
 
@@ -55,7 +55,17 @@ class WorkingSetStore:
         self._packets: dict[str, tuple[WorkingSet, str]] = {}
 
     async def create(self, problem_id: str, ttl_hours: float | None = None) -> WorkingSet:
-        """Return a problem's working set, made empty where it has none."""
+        """Return a problem's working set, made empty where it has none.
+
+        Args:
+            problem_id: The problem.
+            ttl_hours: How long a new one lives unused, at most 24; by default as all others.
+
+        Raises:
+            MemoryRefused: There is no such problem, or it would not live at all.
+        """
+        if ttl_hours is not None and not ttl_hours > 0:  # also what is no number at all
+            raise MemoryRefused("a working set lives for more than 0 hours, at most 24")
         return await self._edit(problem_id, lambda _: {}, ttl_hours=ttl_hours)
 
     async def get(self, problem_id: str) -> WorkingSet | None:
