@@ -19,7 +19,7 @@ from bot.errors import TapebotError
 from bot.memory.facts.fact import Evidence
 from bot.memory.facts.proposals import Batch, Proposal
 from bot.settings import load_settings
-from bot.tape.entries import message
+from bot.tape.entries import event, message
 
 pytestmark = pytest.mark.slow
 
@@ -34,9 +34,10 @@ def url():
 
 
 @asynccontextmanager
-async def process(home, url):
+async def process(home, url, **more):
     """A worker's program, as far as it follows what others do."""
-    settings = load_settings(home=home, model="offline", database_url=url, embedding_model="local")
+    more = {"embedding_model": "local", **more}
+    settings = load_settings(home=home, model="offline", database_url=url, **more)
     async with open_app(settings) as app, anyio.create_task_group() as tasks:
         tasks.start_soon(app.shared.wakeups.run)
         yield app
@@ -141,3 +142,42 @@ async def test_a_database_that_is_away_only_puts_it_off(tmp_path, url):
         with anyio.move_on_after(0.2) as within:
             await follower.run()
         assert within.cancelled_caught
+
+
+@pytest.mark.parametrize("shared", [True, False])
+async def test_files_of_memory_that_another_process_wrote_lose_what_is_erased(
+    tmp_path, url, shared
+):
+    folders = [tmp_path / "files" / ("both" if shared else name) for name in ("one", "other")]
+
+    def held():
+        return [
+            path.read_text() for one in folders for path in one.rglob("*") if path.suffix == ".md"
+        ]
+
+    async with AsyncExitStack() as stack:
+        one, other = [
+            await stack.enter_async_context(
+                process(tmp_path / name, url, memory_files=folder, embedding_model=None)
+            )
+            for name, folder in zip(("one", "other"), folders, strict=True)
+        ]
+        await one.store.create_tape("telegram:1")
+        told = [event("memory.history", {"entry": f"[2026-01-0{day}] {WORD}."}) for day in (1, 2)]
+        told.append(event("memory.history", {"entry": "[2026-01-03] Tea."}))
+        written = await one.store.append_many("telegram:1", told)
+        async with anyio.create_task_group() as tasks:
+            # Both look at all there is when they start, at the same time.
+            tasks.start_soon(one.memory_files.flush)
+            tasks.start_soon(other.memory_files.flush)
+        assert [WORD in text for text in held()].count(True) == 2
+        async with one.memory_files.erasing({"telegram:1"}):
+            await one.store.erase("telegram:1", [without(entry) for entry in written[:2]])
+        tasks = await stack.enter_async_context(anyio.create_task_group())
+        tasks.start_soon(erased_elsewhere(other).run)
+        await until(lambda: not any(WORD in text for text in held()))
+        for app in (one, other):
+            await app.memory_files.flush()
+        assert any("Tea." in text for text in held())
+        assert not any(WORD in text for text in held())
+        tasks.cancel_scope.cancel()
