@@ -35,8 +35,7 @@ async def fill(store: TapeStore) -> None:
     await store.append("telegram:42", tool_result("1", "look", "x" * 30_000))
     await store.append("telegram:42", event("numbers", {"big": 10**40, "one": 1.0, "zero": -0.0}))
     await store.archive("telegram:42", [message("user", "carried")])
-    await store.append("telegram:42", message("user", "dropped by the reset"))
-    await store.reset("telegram:42", [message("user", "after the reset")])
+    await store.append("telegram:42", message("user", "sealed next"))
     await store.archive("telegram:42")
     await store.create_anchor("telegram:42", "here", 2, {"why": ODD})
     await store.append("telegram:42", anchor("session/new", {"phase": 2}))
@@ -45,6 +44,8 @@ async def fill(store: TapeStore) -> None:
     erased = TapeEntry(3, "message", {"role": "assistant", "content": "[erased]"}, {"erased": True})
     await store.erase("telegram:42", [erased])
     await store.create_tape("discord:9:ü", None)
+    await store.archive("discord:9:ü", [message("user", "dropped by the reset")])
+    await store.reset("discord:9:ü", [message("user", "after the reset")])
     await store.append_many("discord:9:ü", [message("user", str(n)) for n in range(1_200)])
 
 
