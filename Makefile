@@ -2,10 +2,11 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   := .venv
 BIN    := $(VENV)/bin
+SAMPLE ?= $(shell date +%F)
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow browser lint format bench lock clean
+.PHONY: help run test test-slow test-all browser lint format bench lock clean
 
 help:            ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 14
@@ -34,8 +35,11 @@ run: $(VENV)/.run ## Talk to tapebot here, or run the bot when .env names a mode
 test: $(VENV)/.dev ## Run the test suite
 	@$(BIN)/python -m pytest -n 2 -m "not slow"
 
-test-slow: $(VENV)/.dev browser ## Run the long proofs: kills, floods, damage, pages in a browser
-	@$(BIN)/python -m pytest -n 2 -m slow
+test-slow: $(VENV)/.dev browser ## Run a sample of the long proofs: kills, floods, damage, pages in a browser
+	@$(BIN)/python -m pytest -n 2 -m "slow and not night" --sample $(SAMPLE)
+
+test-all: $(VENV)/.dev browser ## Run everything, whole: nightly
+	@$(BIN)/python -m pytest -n 2
 
 browser:         ## Install Chromium for the browser tests
 	@for one in "$$CHROMIUM" chromium chromium-browser google-chrome google-chrome-stable; do \

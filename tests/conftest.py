@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import random
 import signal
+from collections import defaultdict
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -26,9 +29,43 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the choice of a sample."""
+    parser.addoption(
+        "--sample",
+        metavar="SEED",
+        help="of a slow test's n cases run about the square root of n, chosen by this seed",
+    )
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """Say which sample is run, so that it can be run again."""
+    seed = config.getoption("--sample")
+    return None if seed is None else f"a sample of the slow cases: --sample {seed}"
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What needs a PostgreSQL server is a slow proof: each test of it takes a database of its own."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what needs a database, and leave out what is not in the sample."""
     for item in items:
+        # What needs a PostgreSQL server is a slow proof: each test of it takes a database of its own.
         if "postgres" in item.nodeid or "/database/" in item.nodeid:
             item.add_marker(pytest.mark.slow)
+    seed = config.getoption("--sample")
+    if seed is not None:
+        left_out = _left_out(items, seed)
+        config.hook.pytest_deselected(items=[one for one in items if one.nodeid in left_out])
+        items[:] = [one for one in items if one.nodeid not in left_out]
+
+
+def _left_out(items: list[pytest.Item], seed: str) -> set[str]:
+    """Return the ids of cases that a sample leaves out: each slow test keeps one at least."""
+    cases: defaultdict[str, list[str]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("slow") is not None:
+            cases[item.nodeid.partition("[")[0]].append(item.nodeid)
+    left_out: set[str] = set()
+    for test, ids in cases.items():
+        chance = random.Random(f"{seed} {test}")
+        left_out |= set(ids) - set(chance.sample(sorted(ids), math.isqrt(len(ids) - 1) + 1))
+    return left_out

@@ -95,6 +95,7 @@ async def trial_of(
 
 
 @pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.timeout(600)
 async def test_a_thousand_messages_that_are_polled_for_survive_everything(tmp_path: Path):
     """One gateway is elected to poll."""
@@ -104,6 +105,7 @@ async def test_a_thousand_messages_that_are_polled_for_survive_everything(tmp_pa
 
 
 @pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.timeout(600)
 async def test_a_thousand_messages_that_come_by_webhooks_survive_everything(tmp_path: Path):
     """A balancer hands them to both gateways, some of them twice."""
@@ -115,6 +117,7 @@ async def test_a_thousand_messages_that_come_by_webhooks_survive_everything(tmp_
 
 
 @pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.timeout(600)
 async def test_a_session_that_is_flooded_keeps_nobody_else_waiting(tmp_path: Path):
     """Thousands of messages wait in one session; the p95 of all others is nearly what it was."""

@@ -23,6 +23,7 @@ def test_no_text_makes_a_pattern_slow() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.timeout(600)
 def test_no_text_of_very_many_makes_a_pattern_slow() -> None:
     found, _ = findings("pattern_costs.py", "1500")

@@ -17,6 +17,7 @@ _ADVICE = (
 
 
 @pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.timeout(1800)
 def test_no_text_makes_a_function_slow() -> None:
     found, problems = findings("function_costs.py")

@@ -76,6 +76,7 @@ async def test_a_flipped_bit_of_a_live_tape_is_found_and_costs_at_most_its_entry
 
 
 @pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.timeout(600)
 async def test_ten_thousand_flipped_bits_are_all_found(tmp_path):
     await flips_are_found(tmp_path / "tape", tmp_path / "work", 10_000)
