@@ -432,6 +432,8 @@ async def test_headings_of_an_answer_stand_below_those_of_the_page(page: Page, s
 
 async def test_a_file_is_added_and_removed_by_keys_alone(page: Page) -> None:
     attach = page.get_by_role("button", name="Add files")
+    # From here on the browser asks us instead of opening a window of its own.
+    page.on("filechooser", lambda _: None)
     # The page puts the focus here once, when its script runs.
     await expect(page.locator(BOX)).to_be_focused()
     async with page.expect_file_chooser() as chosen:

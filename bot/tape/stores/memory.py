@@ -37,6 +37,7 @@ class _Tape:
     entries: list[TapeEntry] = field(default_factory=list)
     segments: list[tuple[Segment, list[TapeEntry]]] = field(default_factory=list)
     version: int = 0
+    dropped: int = 0
     links: dict[int, ChainLink] = field(default_factory=dict)
 
     def chain(self, entries: Sequence[TapeEntry]) -> None:
@@ -140,7 +141,8 @@ class MemoryTapeStore:
         held = self._get(tape)
         first, last = held.entries[0].id, held.version
         segment = Segment(f"{tape}.{first}-{last}", first, last)
-        self._turn_over(tape, [header(tape, held.title, previous=segment), *carry], segment)
+        head = header(tape, held.title, previous=segment, dropped=held.dropped)
+        self._turn_over(tape, [head, *carry], segment)
         return segment
 
     async def reset(
@@ -148,7 +150,9 @@ class MemoryTapeStore:
     ) -> None:
         """Drop all there is."""
         self._check(tape, expect)
-        self._turn_over(tape, [header(tape, self._get(tape).title), *carry], None)
+        held = self._get(tape)
+        held.dropped = held.version
+        self._turn_over(tape, [header(tape, held.title, dropped=held.dropped), *carry], None)
 
     async def erase(self, tape: str, tombstones: Sequence[TapeEntry]) -> int:
         """Put tombstones in the place of entries."""

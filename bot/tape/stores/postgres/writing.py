@@ -23,7 +23,15 @@ from bot.tape.stores.folder import TapeFolder
 from bot.tape.stores.forking import fork_header
 from bot.tape.stores.postgres.reading import TapeReader
 from bot.tape.stores.postgres.refusals import writing
-from bot.tape.stores.postgres.rows import LARGEST_ID, Packed, as_bytes, as_text, pack, stamp
+from bot.tape.stores.postgres.rows import (
+    LARGEST_ID,
+    Packed,
+    as_bytes,
+    as_text,
+    entry_of,
+    pack,
+    stamp,
+)
 from bot.tape.stores.tombstones import by_id, check, differs
 
 # From so many entries on they are encoded beside the event loop.
@@ -35,6 +43,11 @@ _APPEND = "select * from tapebot.append(%s, %s, %s::bigint, %s, %s::text[], %s::
 _CREATE = "select tapebot.create_tape(%s, %s, %s::bytea, %s, %s::text[], %s::bytea[], %s::bytea[], %s::jsonb)"
 _HOLD = """
 select version, live, title from tapebot.tape where workspace = %s and name = %s for no key update
+"""
+_HEADER = """
+select body from tapebot.entry where tape = (
+    select id from tapebot.tape where workspace = %s and name = %s
+) and id = %s
 """
 _TURN_OVER = """
 select * from tapebot.turn_over(
@@ -122,7 +135,9 @@ class TapeWriter:
             version, live, kept = held
             kept = kept if title is None else as_bytes(title)
             seal = self._names.next_segment(tape, live, version, now) if keep else None
-            head = header(tape, None if kept is None else as_text(kept), previous=seal)
+            dropped = await self._dropped(connection, place, live) if keep else version
+            told = None if kept is None else as_text(kept)
+            head = header(tape, told, previous=seal, dropped=dropped)
             whole = pack(tape, stamp([head], self._clock)) + carried
             name = None if seal is None else seal.name
             cursor = await connection.execute(
@@ -135,6 +150,14 @@ class TapeWriter:
         outcome, first, last = done or ("missing", 0, 0)
         _see(tape, outcome, expect, last)
         return self._names.next_segment(tape, first, last, now)
+
+    async def _dropped(self, connection: Connection, place: list[bytes], live: int) -> int:
+        """Return the id of the last entry that a reset dropped, as the live part's header says."""
+        cursor = await connection.execute(_HEADER, [*place, live])
+        row = await cursor.fetchone()
+        head = None if row is None else entry_of(live, bytes(row[0]), None, None)
+        dropped = None if head is None else head.data.get("dropped")
+        return dropped if type(dropped) is int else 0
 
     async def fork(self, parent: str, child: str, first: int | None, title: str | None) -> None:
         """Make a new tape with a copy of what another holds from an entry on."""
