@@ -371,6 +371,12 @@ def header(
     return event(HEADER, data)
 
 
+def last_dropped(head: TapeEntry) -> int:
+    """Return the id of the last entry that a reset dropped, as a header names it; 0 where there was none."""
+    dropped = head.data.get("dropped") if head.name == HEADER else None
+    return dropped if type(dropped) is int else 0
+
+
 def named_anchor(name: str, entry_id: int, state: dict[str, Any] | None) -> TapeEntry:
     """The entry that ``create_anchor`` appends.
 

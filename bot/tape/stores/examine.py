@@ -13,9 +13,10 @@ from hashlib import sha256
 from pathlib import Path
 
 from bot.errors import TapeError, TapeNotFound
-from bot.tape.store import HEADER, Segment
+from bot.tape.entries import TapeEntry
+from bot.tape.store import HEADER, Segment, last_dropped
 from bot.tape.stores import scan
-from bot.tape.stores.folder import TapeFolder, successor
+from bot.tape.stores.folder import TapeFolder, is_live, successor
 from bot.tape.stores.heads import HeadFile
 from bot.tape.stores.scan import FileBytes
 from bot.tape.stores.segment import (
@@ -111,7 +112,7 @@ class _Tape:
             named = head.data.get("session") if head and head.name == HEADER else None
             found = self._folder.segments_of(self._stem)
             # What was sealed since the live file was opened is that file.
-            parts = [s for s in found if head is None or live is None or s.last_id < head.id]
+            parts = [s for s in found if head is None or _before(s, head)]
             check = TapeCheck(named if isinstance(named, str) else None)
             if isinstance(named, str) and self._folder.stem(named) != self._stem:
                 self._wrong(check, self._live.name, f"it belongs to another session: {named!r}")
@@ -126,6 +127,9 @@ class _Tape:
                 with self._read(check, self._live.name):
                     _lines(check, live)
                     check.head(None if known is None else (known.last_id, known.value))
+                if not is_live(self._live, live.fd):
+                    # A reset may have taken segments away before they were looked at.
+                    raise FileNotFoundError
         check.finish()
         return check, len(parts) + (live is not None)
 
@@ -178,6 +182,11 @@ class _Tape:
 
     def _wrong(self, check: TapeCheck, file: str, what: str, where: str = "") -> None:
         check.problems.append(Problem(file, where, what))
+
+
+def _before(segment: Segment, head: TapeEntry) -> bool:
+    """Return whether a segment is a part of the tape whose live file begins so."""
+    return last_dropped(head) < segment.first_id and segment.last_id < head.id
 
 
 @contextmanager

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 import anyio.from_thread
@@ -27,7 +27,7 @@ from bot.tape.index import TapeIndex
 from bot.tape.search import Hit, SearchQuery
 from bot.tape.store import Anchor, Parent, Segment, add_anchor, last_anchor
 from bot.tape.stores.erasing import Erasing
-from bot.tape.stores.folder import TapeFolder
+from bot.tape.stores.folder import TapeFolder, is_live
 from bot.tape.stores.forking import fork_header, write_fork
 from bot.tape.stores.growth import Growth
 from bot.tape.stores.heads import HeadFile
@@ -41,6 +41,9 @@ _FIRST_PAGE = 32
 _LAST_PAGE = 1024
 _LOOK = 0.5
 """Seconds after which a reader beside the writer looks for new entries."""
+_TRIES = 20
+
+_T = TypeVar("_T")
 
 
 class FileTapeStore:
@@ -127,9 +130,7 @@ class FileTapeStore:
     ) -> list[TapeEntry]:
         """Return the entries of an id range, segments included."""
         first = from_entry_id or 1
-        async with self._tapes.use(tape) as live:
-            with told(f"tape {tape} could not be read", TapeError):
-                return await anyio.to_thread.run_sync(self._read, live, first, to_entry_id)
+        return await self._look(tape, lambda live: self._read(live, first, to_entry_id))
 
     async def chain_links(
         self, tape: str, from_entry_id: int | None = None, to_entry_id: int | None = None
@@ -140,9 +141,7 @@ class FileTapeStore:
             lines = self._parts.lines(live.parts(self._folder), from_entry_id or 1, to_entry_id)
             return [line.link for line in lines if line.link is not None]
 
-        async with self._tapes.use(tape) as live:
-            with told(f"tape {tape} could not be read", TapeError):
-                return await anyio.to_thread.run_sync(links, live)
+        return await self._look(tape, links)
 
     def damage(self, tape: str) -> list[str]:
         """Return what was found to be wrong with a tape."""
@@ -252,9 +251,7 @@ class FileTapeStore:
 
     async def segments(self, tape: str) -> list[Segment]:
         """Return the sealed segments, oldest first."""
-        async with self._tapes.use(tape) as live:
-            with told(f"tape {tape} could not be read", TapeError):
-                return list(await anyio.to_thread.run_sync(live.sealed, self._folder))
+        return await self._look(tape, lambda live: list(live.sealed(self._folder)))
 
     async def fork(
         self,
@@ -364,6 +361,28 @@ class FileTapeStore:
     async def _compare_heads(self) -> None:
         beat = anyio.from_thread.check_cancelled
         self._lacking = await anyio.to_thread.run_sync(self._files.compare_heads, beat)
+
+    async def _look(self, tape: str, look: Callable[[Live], _T]) -> _T:
+        """Return what is read of a tape as it is at one moment.
+
+        Raises:
+            TapeNotFound: There is no such tape.
+            TapeError: It cannot be read, or another process turned it over again and again meanwhile.
+        """
+
+        def one_look(live: Live) -> tuple[_T, bool]:
+            found = look(live)
+            # Another process may have reset it, and taken segments away before they were read.
+            path = self._folder.live_path(tape)
+            return found, not self._read_only or is_live(path, live.file.fd)
+
+        for _ in range(_TRIES):
+            async with self._tapes.use(tape) as live:
+                with told(f"tape {tape} could not be read", TapeError):
+                    found, whole = await anyio.to_thread.run_sync(one_look, live)
+            if whole:
+                return found
+        raise TapeError(f"tape {tape} changes too quickly to be read: try again")
 
     def _read(self, live: Live, first: int, last: int | None) -> list[TapeEntry]:
         return self._parts.read(live.parts(self._folder), first, last)

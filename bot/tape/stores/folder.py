@@ -162,6 +162,15 @@ def successor(path: Path) -> Path:
     return path.with_name(path.name + ".next")
 
 
+def is_live(path: Path, fd: int) -> bool:
+    """Return whether an open file still is the live file of this name."""
+    # While another process archives, the live file is for a moment its successor.
+    for candidate in (path, successor(path), path):
+        with suppress(FileNotFoundError):
+            return os.path.samestat(candidate.stat(), os.fstat(fd))
+    return False
+
+
 def finish_archive(path: Path) -> None:
     """Finish, or take back, an archive of this live file that was cut short."""
     fresh = successor(path)

@@ -19,7 +19,7 @@ from bot.files import AppendFile, reason
 from bot.tape.chain import START
 from bot.tape.codec import CANCEL, encode, encode_chained, last_link
 from bot.tape.entries import TapeEntry, event
-from bot.tape.store import HEADER, REPAIR, Segment, header
+from bot.tape.store import HEADER, REPAIR, Segment, header, last_dropped
 from bot.tape.stores import scan
 from bot.tape.stores.folder import TapeFolder, finish_archive, successor
 from bot.tape.stores.heads import HeadFile
@@ -65,8 +65,7 @@ class Live:
     @property
     def dropped(self) -> int:
         """Id of the last entry that a reset dropped; 0 where there was none."""
-        dropped = self.head.data.get("dropped")
-        return dropped if type(dropped) is int else 0
+        return last_dropped(self.head)
 
     @property
     def chain_end(self) -> bytes:

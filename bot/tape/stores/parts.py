@@ -19,7 +19,7 @@ from bot.tape.codec import Line
 from bot.tape.entries import TapeEntry
 from bot.tape.store import Segment
 from bot.tape.stores import scan
-from bot.tape.stores.folder import TapeFolder
+from bot.tape.stores.folder import TapeFolder, is_live
 from bot.tape.stores.scan import FileBytes, Source
 from bot.tape.stores.segment import (
     Contents,
@@ -199,7 +199,9 @@ class PartReader:
         for segment in parts.segments:
             if first <= segment.last_id and (last is None or segment.first_id <= last):
                 with self.sealed(segment) as source:
-                    if source is not None:
+                    if source is None:
+                        self._gone(parts, segment)
+                    else:
                         found += self._scan(parts.tape, segment.first_id, source, first, last)
         if last is None or last >= parts.first_id:
             found += self._scan(parts.tape, parts.first_id, parts.live, first, last)
@@ -215,9 +217,6 @@ class PartReader:
                 fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
                 break
         else:
-            if segment.name not in self._missing:
-                logger.warning("the segment %s is gone: its entries cannot be read", segment.name)
-                self._missing.add(segment.name)
             yield None
             return
         try:
@@ -227,6 +226,13 @@ class PartReader:
                 yield self._unpacked(fd, segment)
         finally:
             os.close(fd)
+
+    def _gone(self, parts: Parts, segment: Segment) -> None:
+        """Say that a segment is gone, once; not where another process has reset the tape since."""
+        live = is_live(self._folder.live_path(parts.tape), parts.live.fd)
+        if live and segment.name not in self._missing:
+            logger.warning("the segment %s is gone: its entries cannot be read", segment.name)
+            self._missing.add(segment.name)
 
     def _unpacked(self, fd: int, segment: Segment) -> PackedBytes:
         status = os.fstat(fd)

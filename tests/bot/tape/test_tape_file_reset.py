@@ -11,11 +11,15 @@ from pathlib import Path
 
 import anyio
 import anyio.from_thread
+import anyio.to_thread
 import pytest
 from tape_files import opened, pack_all, says, until
 
 from bot.tape.entries import TapeEntry
+from bot.tape.store import Segment
 from bot.tape.stores.examine import examine
+from bot.tape.stores.file import FileTapeStore
+from bot.tape.stores.folder import TapeFolder
 
 TAPE = "telegram:42"
 
@@ -76,6 +80,8 @@ async def test_a_reset_that_is_killed_at_any_step_is_as_never_done_or_done(tmp_p
         died = subprocess.run(
             [sys.executable, "-c", DIES, str(folder), str(steps)], check=False
         ).returncode
+        # What is left over of the files is no part of the tape, also before they are removed.
+        assert examine(folder, "").problems == []
         async with opened(folder) as store:
             found = await store.read(TAPE)
             done = found[-1].payload.get("content") == "carried"
@@ -92,6 +98,46 @@ async def test_a_reset_that_is_killed_at_any_step_is_as_never_done_or_done(tmp_p
         if died != -signal.SIGKILL:
             break
     assert outcomes == {(-signal.SIGKILL, False), (-signal.SIGKILL, True), (0, True)}
+
+
+@pytest.fixture(params=["listed", "read"])
+def reset_before_segments_are(request, monkeypatch):
+    """Return what resets the tape once, in the writing store, when others come to its segments."""
+
+    def meet(writer: FileTapeStore, folder: Path) -> None:
+        segments_of = TapeFolder.segments_of
+        left = [writer]
+
+        def met(self: TapeFolder, stem: str) -> list[Segment]:
+            if self.root != folder or self is writer._folder or not left:
+                return segments_of(self, stem)
+            found = segments_of(self, stem) if request.param == "read" else []
+            anyio.from_thread.run(left.pop().reset, TAPE)
+            return found or segments_of(self, stem)
+
+        monkeypatch.setattr(TapeFolder, "segments_of", met)
+
+    return meet
+
+
+async def test_a_reader_beside_a_reset_sees_all_or_nothing_of_what_was_there(
+    tmp_path, reset_before_segments_are, caplog
+):
+    before = await sealed_and_live(tmp_path)
+    async with opened(tmp_path) as writer, opened(tmp_path, read_only=True) as reader:
+        reset_before_segments_are(writer, tmp_path)
+        found = await reader.read(TAPE)
+        assert [entry.id for entry in found] == [before[-1].id + 1]
+        assert await reader.segments(TAPE) == []
+    assert "is gone" not in caplog.text
+
+
+async def test_a_check_beside_a_reset_finds_nothing_wrong(tmp_path, reset_before_segments_are):
+    await sealed_and_live(tmp_path)
+    async with opened(tmp_path) as writer:
+        reset_before_segments_are(writer, tmp_path)
+        report = await anyio.to_thread.run_sync(examine, tmp_path, "")
+    assert (report.problems, report.entries, report.files) == ([], 1, 1)
 
 
 async def test_what_is_forked_while_its_parent_is_reset_is_whole_and_then_the_files_go(
