@@ -1,4 +1,4 @@
-"""Erased entries out of the index, to the last byte. Blocking.
+"""Erased and dropped entries out of the index, to the last byte. Blocking.
 
 Rule 1: an entry keeps its rows, so that those beside it stay its neighbours; what they hold is replaced.
 Rule 2: SQLite and FTS5 leave what was deleted in pages and segments that they have given up, and copies

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -154,7 +154,7 @@ class TapeIndex:
         return await self._ask([tape], select)
 
     async def doubt(self) -> None:
-        """Take note that entries are about to be erased: a kill from here on costs the index.
+        """Take note that entries are about to be erased or dropped: a kill from here on costs the index.
 
         Raises:
             TapeError: The index's file can neither be opened nor given up.
@@ -176,11 +176,25 @@ class TapeIndex:
         Raises:
             TapeError: The file can be neither written nor removed.
         """
+        await self._purged(lambda database: self._replace(database, tape, tombstones))
+
+    async def drop(self, tape: str) -> None:
+        """Drop all that was found on a tape, which was reset; what it holds now is indexed again.
+
+        No byte of it is left, as after ``erase``.
+
+        Raises:
+            TapeError: The file can be neither written nor removed.
+        """
+        await self._purged(lambda database: self._drop_all(database, tape))
+
+    async def _purged(self, change: Callable[[Database], Awaitable[None]]) -> None:
+        """Change what is in the database, and leave no byte in its file of what was there before."""
         async with self._lock:
             try:
                 database = await self._opened()
                 try:
-                    await self._replace(database, tape, tombstones)
+                    await change(database)
                     await anyio.to_thread.run_sync(erasing.purge, database)
                 except (sqlite3.Error, OSError, ValueError) as error:
                     logger.warning("the index of the tapes is made anew (%s)", error)
@@ -199,9 +213,12 @@ class TapeIndex:
         if rows is not None and not await anyio.to_thread.run_sync(
             erasing.replace, database, rows, tombstones
         ):
-            await self._drop(database, tape)
-            self._checked.discard(tape)
-            self._changed.add(tape)
+            await self._drop_all(database, tape)
+
+    async def _drop_all(self, database: Database, tape: str) -> None:
+        await self._drop(database, tape)
+        self._checked.discard(tape)
+        self._changed.add(tape)
 
     def statistics(self) -> dict[str, Any]:
         """Return entries indexed since the start, tapes that wait, and how often it was made anew."""
@@ -420,9 +437,7 @@ class TapeIndex:
 
     async def _forget(self, tape: str) -> None:
         async with self._lock:
-            await self._drop(await self._opened(), tape)
-            self._checked.discard(tape)
-            self._changed.add(tape)
+            await self._drop_all(await self._opened(), tape)
 
     async def _tidy(self) -> None:
         """Bring what was written ahead into the file, where it has become much."""

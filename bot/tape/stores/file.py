@@ -8,6 +8,7 @@ Each idea has its module: names, the lock and turning over (``folder``), the ope
 from __future__ import annotations
 
 import itertools
+import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
@@ -35,6 +36,8 @@ from bot.tape.stores.live import LiveTapes
 from bot.tape.stores.opening import Live, LiveFiles, told
 from bot.tape.stores.packing import Packing
 from bot.tape.stores.parts import PartReader
+
+logger = logging.getLogger(__name__)
 
 # Ids are dense, so a page is a range of ids; pages grow for callers that want much.
 _FIRST_PAGE = 32
@@ -220,12 +223,26 @@ class FileTapeStore:
         title: str | None = None,
         expect: int | None = None,
     ) -> None:
-        await self._tapes.turn_over(tape, carry, title=title, expect=expect)
+        self._tapes.check_writable()
+        if expect is not None and expect != (version := await self.version(tape)):
+            # It costs the index nothing.
+            raise VersionConflict(tape, expected=expect, actual=version)
         with anyio.CancelScope(shield=True):
+            # From here on a kill would leave what is dropped in the index.
+            await self._index.doubt()
+            await self._tapes.turn_over(tape, carry, title=title, expect=expect)
+            self._parts.dropped(tape)
+            self._erasures[tape] += 1
+            self._grown(tape)
             await self._sweep(tape)
-        self._parts.dropped(tape)
-        self._erasures[tape] += 1
-        self._grown(tape)
+            try:
+                await self._index.drop(tape)
+            except TapeError as error:
+                logger.warning(
+                    "what a reset dropped from tape %s is in the files of the index until the next start (%s)",
+                    tape,
+                    error,
+                )
 
     async def _sweep(self, tape: str) -> None:
         """Remove the files of what a reset dropped."""

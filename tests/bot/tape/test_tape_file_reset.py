@@ -15,13 +15,16 @@ import anyio.to_thread
 import pytest
 from tape_files import opened, pack_all, says, until
 
+from bot.errors import VersionConflict
 from bot.tape.entries import TapeEntry
+from bot.tape.search import SearchQuery
 from bot.tape.store import Segment
 from bot.tape.stores.examine import examine
 from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.folder import TapeFolder
 
 TAPE = "telegram:42"
+SECRET = "zqxjvkwp"
 
 DIES = """
 import os, signal, sys, anyio
@@ -29,7 +32,7 @@ from pathlib import Path
 from bot.tape.entries import message
 from bot.tape.stores.file import FileTapeStore
 
-STEPS = {"open", "os.rename", "os.remove", "os.chmod"}
+STEPS = {"open", "os.rename", "os.remove", "os.chmod", "sqlite3.connect"}
 left = 0
 
 def die(event, arguments):
@@ -54,19 +57,31 @@ anyio.run(main, sys.argv[1], int(sys.argv[2]))
 
 
 def sealed_files(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir() if path.name.count(".") > 2)
+    return sorted(path.name for path in folder.glob("*-*.jsonl*"))
+
+
+def traces(folder: Path) -> list[str]:
+    """Return which files that are not packed hold some of what is dropped."""
+    return sorted(path.name for path in folder.iterdir() if SECRET.encode() in path.read_bytes())
+
+
+async def found(store: FileTapeStore, text: str) -> list[int]:
+    return sorted(hit.entry.id for hit in await store.search(SearchQuery(text, limit=500)))
 
 
 async def sealed_and_live(folder: Path) -> list[TapeEntry]:
-    """A tape with a packed segment, a raw one, and a live file."""
+    """A tape with a packed segment, a raw one, and a live file, and their index."""
     async with opened(folder) as store:
         await store.create_tape(TAPE)
         for part in range(3):
-            await store.append_many(TAPE, [says(f"{part}/{number}") for number in range(50)])
+            await store.append_many(
+                TAPE, [says(f"{part}/{number} {SECRET}") for number in range(50)]
+            )
             if part < 2:
                 await store.archive(TAPE)
             if part == 0:
                 pack_all(folder)
+        assert len(await found(store, SECRET)) == 150
         return await store.read(TAPE)
 
 
@@ -83,21 +98,51 @@ async def test_a_reset_that_is_killed_at_any_step_is_as_never_done_or_done(tmp_p
         # What is left over of the files is no part of the tape, also before they are removed.
         assert examine(folder, "").problems == []
         async with opened(folder) as store:
-            found = await store.read(TAPE)
-            done = found[-1].payload.get("content") == "carried"
+            held = await store.read(TAPE)
+            done = held[-1].payload.get("content") == "carried"
             outcomes.add((died, done))
             if done:
-                assert [entry.id for entry in found] == [before[-1].id + 1, before[-1].id + 2]
+                assert [entry.id for entry in held] == [before[-1].id + 1, before[-1].id + 2]
                 assert await store.segments(TAPE) == []
                 assert sealed_files(folder) == []
             else:
-                assert found == before
+                assert held == before
                 assert len(await store.segments(TAPE)) == 2
-            assert (await store.append(TAPE, says("on"))).id == found[-1].id + 1
+            assert len(await found(store, SECRET)) == (0 if done else 150)
+            assert (await store.append(TAPE, says("on"))).id == held[-1].id + 1
+        assert not done or traces(folder) == []
         assert examine(folder, "").problems == []
         if died != -signal.SIGKILL:
             break
     assert outcomes == {(-signal.SIGKILL, False), (-signal.SIGKILL, True), (0, True)}
+
+
+async def test_no_byte_of_what_a_reset_dropped_is_left_and_the_index_is_trusted(tmp_path):
+    async with opened(tmp_path) as store:
+        await store.create_tape("another")
+        await store.append("another", says("herring"))
+    await sealed_and_live(tmp_path)
+    async with opened(tmp_path) as store:
+        await store.append(TAPE, says(f"written ahead {SECRET}"))
+        assert len(await found(store, SECRET)) == 151
+        await store.reset(TAPE, [says("carried")])
+        assert traces(tmp_path) == []
+        assert await found(store, SECRET) == []
+        assert await found(store, "carried herring") == [2, 156]
+    async with opened(tmp_path) as store:
+        assert await found(store, "carried") == [156]
+        assert store._index.statistics()["rebuilt"] == 0
+    assert traces(tmp_path) == []
+
+
+async def test_a_reset_that_is_refused_leaves_the_index_as_it_is(tmp_path):
+    await sealed_and_live(tmp_path)
+    async with opened(tmp_path) as store:
+        with pytest.raises(VersionConflict):
+            await store.reset(TAPE, expect=1)
+    async with opened(tmp_path) as store:
+        assert len(await found(store, SECRET)) == 150
+        assert store._index.statistics()["rebuilt"] == 0
 
 
 @pytest.fixture(params=["listed", "read"])
@@ -126,8 +171,8 @@ async def test_a_reader_beside_a_reset_sees_all_or_nothing_of_what_was_there(
     before = await sealed_and_live(tmp_path)
     async with opened(tmp_path) as writer, opened(tmp_path, read_only=True) as reader:
         reset_before_segments_are(writer, tmp_path)
-        found = await reader.read(TAPE)
-        assert [entry.id for entry in found] == [before[-1].id + 1]
+        held = await reader.read(TAPE)
+        assert [entry.id for entry in held] == [before[-1].id + 1]
         assert await reader.segments(TAPE) == []
     assert "is gone" not in caplog.text
 
@@ -149,7 +194,7 @@ async def test_what_is_forked_while_its_parent_is_reset_is_whole_and_then_the_fi
         begun.set()
         assert go_on.wait(30)
 
-    found = await sealed_and_live(tmp_path)
+    held = await sealed_and_live(tmp_path)
     async with opened(tmp_path) as store:
         monkeypatch.setattr(anyio.from_thread, "check_cancelled", wait)
         async with anyio.create_task_group() as tasks:
@@ -159,7 +204,7 @@ async def test_what_is_forked_while_its_parent_is_reset_is_whole_and_then_the_fi
             assert await store.segments(TAPE) == []
             assert sealed_files(tmp_path) != []
             go_on.set()
-        assert (await store.read("child"))[1:] == found[1:]
+        assert (await store.read("child"))[1:] == held[1:]
     assert sealed_files(tmp_path) == []
 
 
@@ -181,9 +226,13 @@ async def test_files_that_cannot_be_removed_do_not_count_and_are_removed_later(
     tmp_path, monkeypatch, caplog
 ):
     await sealed_and_live(tmp_path)
+    sealed = sealed_files(tmp_path)
+    unlink = Path.unlink
 
-    def refuse(*_: object, **__: object) -> None:
-        raise PermissionError(13, "Permission denied")
+    def refuse(path: Path, **options: bool) -> None:
+        if path.name in sealed:
+            raise PermissionError(13, "Permission denied")
+        unlink(path, **options)
 
     async with opened(tmp_path) as store:
         with monkeypatch.context() as patched:
