@@ -97,18 +97,18 @@ class VectorFiles:
             with _removed_if_damaged(path), path.open("rb") as file:
                 self._dimensions(file)
 
-    def last(self, tape: str) -> int:
-        """Return the id of the last row, once the whole file has been looked at; 0 without one."""
-        path, last = self._path(tape), 0
+    def ends(self, tape: str) -> tuple[int, int]:
+        """Return the ids of the first and the last row, once the whole file has been looked at; 0 without."""
+        path, first, last = self._path(tape), 0, 0
         if not path.exists():
-            return last
+            return 0, 0
         with _removed_if_damaged(path), path.open("rb") as file:
             for rows in _Rows(file, self._dimensions(file)).portions():
                 if not _sound(rows, last):
                     raise _DamagedError
-                last = int(rows["id"][-1])
-            return last
-        return 0
+                first, last = first or int(rows["id"][0]), int(rows["id"][-1])
+            return first, last
+        return 0, 0
 
     def checksums(self, tape: str) -> dict[int, int]:
         """Return the checksums of the texts whose rows there are, by their entries' ids."""

@@ -322,8 +322,12 @@ class VectorIndex:
         """Return the last id that was looked at."""
         if state.place is None:
             files = await self._files()
-            state.last = await anyio.to_thread.run_sync(files.last, tape)
-            state.place = state.last
+            first, last = await anyio.to_thread.run_sync(files.ends, tape)
+            if first and not await self._source.read(tape, first, first):
+                # The tape was reset while nobody looked after its vectors: erasing leaves entries, a reset none.
+                await self.discard(tape)
+                last = 0
+            state.place = state.last = last
         return state.place
 
     async def _portion(self, tape: str, state: _Tape, upto: int) -> None:

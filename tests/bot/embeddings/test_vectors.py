@@ -81,6 +81,24 @@ async def test_only_what_was_said_has_a_vector(tmp_path, embedder):
     assert embedder.texts == ["the boat", "boat"]
 
 
+@pytest.mark.parametrize("archive", [False, True], ids=["dropped", "archived"])
+async def test_nothing_is_left_of_what_was_reset_while_nobody_looked_after_vectors(
+    tmp_path, embedder, archive
+):
+    store = await stored()
+    await VectorIndex(tmp_path, store, embedder).catch_up("a")
+    begin_anew = store.archive if archive else store.reset
+    await begin_anew("a", [said("the harbour at night")])
+    version, embedded = await store.version("a"), len(embedder.texts)
+    vectors = VectorIndex(tmp_path, store, embedder)
+    await vectors.catch_up("a")
+    assert embedder.texts[embedded:] == ["the harbour at night"]
+    [path] = files(tmp_path)
+    left = [text for text in TALK if vector_of(text).tobytes() in path.read_bytes()]
+    assert left == (TALK if archive else [])
+    assert (await found(vectors, "the harbour at night"))[0] == version
+
+
 async def test_the_background_embeds_what_is_noted_and_a_restart_begins_where_it_was(tmp_path):
     store, clock = await stored(), ManualClock()
     first, second = HashedWords(), HashedWords()
