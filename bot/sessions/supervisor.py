@@ -31,6 +31,7 @@ logger = logging.getLogger(__name__)
 
 _FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 60.0
+_INSIDE = "an error inside tapebot, which is in its log"
 _LONGEST_WAIT = 600.0
 _MOST_MOVES = 3
 
@@ -168,10 +169,12 @@ def _told(failure: BaseException) -> str:
     if isinstance(failure, TapebotError):
         return str(failure)
     if isinstance(failure, BaseExceptionGroup):
-        return _told(failure.exceptions[0])
+        # Beside the cause there may be what only followed from it.
+        told = map(_told, failure.exceptions)
+        return next((one for one in told if one != _INSIDE), _INSIDE)
     if isinstance(failure, OSError) and of_disk(failure):
         return reason(failure)
-    return "an error inside tapebot, which is in its log"
+    return _INSIDE
 
 
 def _from_outside(failure: BaseException) -> bool:

@@ -229,7 +229,10 @@ class FileTapeStore:
             raise VersionConflict(tape, expected=expect, actual=version)
         with anyio.CancelScope(shield=True):
             # From here on a kill would leave what is dropped in the index.
-            await self._index.doubt()
+            try:
+                await self._index.doubt()
+            except TapeError as error:
+                raise TapeWriteError(f"tape {tape} could not be reset: {error}") from error
             await self._tapes.turn_over(tape, carry, title=title, expect=expect)
             self._parts.dropped(tape)
             self._erasures[tape] += 1

@@ -12,6 +12,7 @@ from bot.errors import (
     ModelAuthError,
     ModelRejected,
     ModelUnavailable,
+    TapeWriteError,
     TransientModelError,
 )
 from bot.memory.spoken import TURN_END
@@ -352,3 +353,17 @@ async def test_a_disk_that_stays_full_is_no_fault_of_the_messages_that_wait(tmp_
         assert len(await host.events("turn.resume")) > 3
         assert await host.channel.ask("second") == long.strip()
         assert [end.data["status"] for end in await host.events(TURN_END)] == ["ok", "ok"]
+
+
+async def test_of_several_failures_at_once_the_one_that_has_words_is_told(tmp_path):
+    """A full disk breaks more than what wrote to it; what broke besides says nothing to anybody."""
+    broken = BaseExceptionGroup("", [RuntimeError("of no use"), TapeWriteError("the disk is full")])
+    fails = iter([broken])
+    model = ScriptedModel(lambda _: next(fails, says("fine")))
+    async with session_host(tmp_path, model) as host:
+        sent = await host.channel.send("hello")
+        await host.channel.until(lambda: host.channel.answers)
+        assert "the disk is full" in host.channel.answers[0].text
+        await host.clock.until_sleeping()
+        host.clock.advance(2.0)
+        assert await host.channel.answer_to(sent) == "fine"
