@@ -65,8 +65,9 @@ async def test_the_chain_goes_on_behind_a_seal_a_reset_and_in_a_fork(backend):
     await store.fork(TAPE, "child", from_entry=3)
     assert (await chained(store, "child"))[0].previous == START
     await store.append(TAPE, says("dropped"))
+    *_, dropped = await store.chain_links(TAPE)
     await store.reset(TAPE, [says("carried")])
     first, second = await store.chain_links(TAPE)
-    assert second.previous == first.value
+    assert (first.previous, second.previous) == (dropped.value, first.value)
     for tape in (TAPE, "child"):
         assert (await verify_tape(store, tape)).problems == []
