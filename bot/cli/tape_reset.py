@@ -89,8 +89,9 @@ def _stays(known: Remembering, shared: int) -> list[str]:
             f"What is known of the person stays, in all their private chats (facts: {facts:,}): "
             "`/memory forget` and `/memory clear` take it away."
         )
+    files = "Files that people sent stay; the export names them."
     last = f"What everybody reads stays (facts: {shared:,}), and so do earlier exports."
-    return [first, last]
+    return [first, files, last]
 
 
 async def _shared_facts(store: TapeStore) -> int:

@@ -192,7 +192,7 @@ class TapeService:
         return segment
 
     async def reset(self, *, archive: bool = False, carry: Sequence[TapeEntry] = ()) -> None:
-        """Clear the live part, sealed first with ``archive``; begin again at ``session/start``.
+        """Drop all that the tape holds; with ``archive`` only seal it. Begin again at ``session/start``.
 
         What is folded from the tape forgets all that was before: its memory zone, facts, problems and notes.
         """

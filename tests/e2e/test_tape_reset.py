@@ -70,6 +70,7 @@ def test_a_reset_exports_says_what_stays_and_forgets(tmp_path, archive):
     how = ["--archive"] if archive else []
     told = program(tmp_path, "tape", "reset", SESSION, "--yes", *how).stdout
     assert "What is known of the person stays" in told
+    assert "Files that people sent stay" in told
     [path] = re.findall(r"Exported: (.+\.zip)", told)
     with zipfile.ZipFile(path) as made:
         assert b"zirkon" in made.read("conversation.jsonl")
