@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import random
 import signal
@@ -9,6 +10,17 @@ from collections import defaultdict
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+# Hypothesis would import these in the middle of a test. Python 3.11 cannot parse a file while a task's failure is
+# logged, which parses a line of it, too: it ends in a SystemError ("AST constructor recursion depth mismatch").
+for _module in (
+    "hypothesis.internal.conjecture.optimiser",
+    "hypothesis.internal.constants_ast",
+    "hypothesis.strategies._internal.attrs",
+    "hypothesis.strategies._internal.random",
+    "hypothesis.strategies._internal.types",
+):
+    importlib.import_module(_module)
 
 # The same examples each time, however slow the machine is: what is found is found by everybody.
 settings.register_profile(
