@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import importlib
 import math
+import os
 import random
+import shutil
 import signal
+import tempfile
 from collections import defaultdict
+from pathlib import Path
 
 import pytest
+from databases import RUN, end_server
 from hypothesis import HealthCheck, settings
 
 # Hypothesis would import these in the middle of a test. Python 3.11 cannot parse a file while a task's failure is
@@ -39,6 +44,20 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 def anyio_backend() -> str:
     """Tests run on the event loop that the program runs on."""
     return "asyncio"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the folder that the processes of a run share."""
+    if not hasattr(config, "workerinput"):
+        os.environ[RUN] = tempfile.mkdtemp(prefix="tapebot-tests-")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End what the processes of a run shared."""
+    if not hasattr(config, "workerinput"):
+        run = Path(os.environ.pop(RUN))
+        end_server(run)
+        shutil.rmtree(run, ignore_errors=True)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -1,52 +1,78 @@
-"""Databases for tests, on a real PostgreSQL: one server for each process of tests, a database for each test."""
+"""Databases for tests, on a real PostgreSQL: one server for the whole run, a database for each test."""
 
 from __future__ import annotations
 
-import atexit
+import json
+import os
 from functools import cache
+from pathlib import Path
+from threading import Thread
 
 import anyio
+from filelock import FileLock
 
 from bot.database.connections import Database
 from bot.database.schema import migrate
-from bot.testing.postgres import PostgresServer
+from bot.testing.postgres import PostgresServer, RunningPostgres
+
+RUN = "TAPEBOT_TEST_RUN"
+"""Names the folder that all processes of a run of tests share."""
+
+_FILE = "postgres.json"
+_children: list[PostgresServer] = []
 
 
 @cache
-def server() -> PostgresServer:
-    """The server of this process; it ends with it."""
-    one = PostgresServer()
-    atexit.register(one.close)
-    one.start()
-    return one
-
-
-@cache
-def _template() -> str:
-    url = server().create()
-
-    async def set_up() -> None:
-        database = Database(url)
-        await database.open()
-        try:
-            await migrate(database)
-        finally:
-            await database.close()
-
-    # Tests call this from their event loop.
-    from threading import Thread
-
-    thread = Thread(target=anyio.run, args=[set_up])
-    thread.start()
-    thread.join()
-    return url.rpartition("/")[2]
+def server() -> RunningPostgres:
+    """The server of this run. Whoever needs it first starts it; it ends with the run."""
+    told = _told()
+    return RunningPostgres(Path(told["folder"]), told["port"])
 
 
 def fresh_database() -> str:
     """Return the address of a database that is set up and empty."""
-    return server().create(_template())
+    return server().create(_told()["template"])
 
 
 def drop(url: str) -> None:
     """Remove a database again."""
     server().drop(url)
+
+
+def end_server(run: Path) -> None:
+    """Stop the server of a run, if there was one."""
+    if (run / _FILE).exists():
+        told = json.loads((run / _FILE).read_text())
+        RunningPostgres(Path(told["folder"]), told["port"]).close()
+
+
+@cache
+def _told() -> dict[str, str | int]:
+    run = Path(os.environ[RUN])
+    with FileLock(run / "postgres.lock"):
+        if not (run / _FILE).exists():
+            _start(run / _FILE)
+        found: dict[str, str | int] = json.loads((run / _FILE).read_text())
+    return found
+
+
+def _start(file: Path) -> None:
+    started = PostgresServer()
+    started.start()
+    _children.append(started)  # it would be missed: it outlives this process
+    url = started.create()
+    # Tests call this from their event loop.
+    thread = Thread(target=anyio.run, args=[_set_up, url])
+    thread.start()
+    thread.join()
+    told = {"folder": str(started.folder), "port": started.port, "template": url.rpartition("/")[2]}
+    file.write_text(json.dumps(told))
+
+
+async def _set_up(url: str) -> None:
+    database = Database(url)
+    await database.open()
+    try:
+        await migrate(database)
+    finally:
+        await database.close()

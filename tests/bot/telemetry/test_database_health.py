@@ -2,53 +2,80 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 import anyio.to_thread
 import psycopg
 import pytest
-from databases import drop, fresh_database, server
+from databases import drop, fresh_database
 from operations_client import running
 
 from bot.database.connections import Database
 from bot.database.leases import Leases
 from bot.database.observed import lease_readings, usable
+from bot.database.schema import migrate
 from bot.database.wakeups import Wakeups
 from bot.telemetry import instruments
 from bot.telemetry.operations import Operations
+from bot.testing.postgres import PostgresServer
 
 pytestmark = pytest.mark.slow
+
+
+@asynccontextmanager
+async def opened(url: str) -> AsyncIterator[Database]:
+    """Lend a database that does not wait for long."""
+    one = Database(url, patience=1.0)
+    await one.open()
+    try:
+        yield one
+    finally:
+        await one.close()
+
+
+def watching(database: Database) -> Operations:
+    """Return the operations of a process that needs a database."""
+    made = Operations("gateway")
+    made.set_unready(None)
+    made.check("database", usable(database), seconds=0.5)
+    return made
 
 
 @pytest.fixture
 async def database():
     url = fresh_database()
-    one = Database(url, patience=1.0)
-    await one.open()
-    yield one, url
-    await one.close()
+    async with opened(url) as one:
+        yield one, url
     drop(url)
 
 
 @pytest.fixture
 def operations(database):
-    made = Operations("gateway")
-    made.set_unready(None)
-    made.check("database", usable(database[0]), seconds=0.5)
-    yield made
+    yield watching(database[0])
     instruments.switch_off()
 
 
-@pytest.mark.slow
-async def test_it_is_not_ready_while_the_server_is_down_and_ready_again_after_it(operations):
-    async with running(operations) as client:
-        assert await client.until("/readyz", 200) == {"program": "ok", "database": "ok"}
-        await anyio.to_thread.run_sync(server().stop, "immediate")
-        try:
+@pytest.fixture
+def own_server():
+    one = PostgresServer()
+    one.start()
+    yield one
+    one.close()
+
+
+async def test_it_is_not_ready_while_the_server_is_down_and_ready_again_after_it(own_server):
+    async with opened(own_server.url("postgres")) as database:
+        await migrate(database)
+        async with running(watching(database)) as client:
+            assert await client.until("/readyz", 200) == {"program": "ok", "database": "ok"}
+            await anyio.to_thread.run_sync(own_server.stop, "immediate")
             await client.until("/readyz", 503)
             # A new process would not help.
             assert (await client.get("/healthz"))[0] == 200
-        finally:
-            await anyio.to_thread.run_sync(server().start)
-        await client.until("/readyz", 200)
+            await anyio.to_thread.run_sync(own_server.start)
+            await client.until("/readyz", 200)
+    instruments.switch_off()
 
 
 async def test_it_is_not_ready_while_the_database_does_not_answer(operations, database):
