@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
-import math
 import os
-import random
 import shutil
 import signal
 import tempfile
-from collections import defaultdict
 from pathlib import Path
 
 import pytest
 from databases import RUN, end_server
 from hypothesis import HealthCheck, settings
+from sampling import SAMPLE, left_out
 
 # Hypothesis would import these in the middle of a test. Python 3.11 cannot parse a file while a task's failure is
 # logged, which parses a line of it, too: it ends in a SystemError ("AST constructor recursion depth mismatch").
@@ -47,7 +46,9 @@ def anyio_backend() -> str:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the folder that the processes of a run share."""
+    """Say what is run, and make the folder that the processes of a run share."""
+    if (seed := config.getoption("--sample")) is not None:
+        os.environ[SAMPLE] = seed
     if not hasattr(config, "workerinput"):
         os.environ[RUN] = tempfile.mkdtemp(prefix="tapebot-tests-")
 
@@ -65,7 +66,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--sample",
         metavar="SEED",
-        help="of a slow test's n cases run about the square root of n, chosen by this seed",
+        help="of a slow test's n cases or repetitions run about the square root of n, chosen by this seed",
     )
 
 
@@ -82,21 +83,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         # What needs a PostgreSQL server is a slow proof: each test of it takes a database of its own.
         if "postgres" in item.nodeid or "/database/" in item.nodeid:
             item.add_marker(pytest.mark.slow)
-    seed = config.getoption("--sample")
-    if seed is not None:
-        left_out = _left_out(items, seed)
-        config.hook.pytest_deselected(items=[one for one in items if one.nodeid in left_out])
-        items[:] = [one for one in items if one.nodeid not in left_out]
+    slow = [item.nodeid for item in items if item.get_closest_marker("slow") is not None]
+    if left := left_out(slow):
+        config.hook.pytest_deselected(items=[one for one in items if one.nodeid in left])
+        items[:] = [one for one in items if one.nodeid not in left]
 
 
-def _left_out(items: list[pytest.Item], seed: str) -> set[str]:
-    """Return the ids of cases that a sample leaves out: each slow test keeps one at least."""
-    cases: defaultdict[str, list[str]] = defaultdict(list)
-    for item in items:
-        if item.get_closest_marker("slow") is not None:
-            cases[item.nodeid.partition("[")[0]].append(item.nodeid)
-    left_out: set[str] = set()
-    for test, ids in cases.items():
-        chance = random.Random(f"{seed} {test}")
-        left_out |= set(ids) - set(chance.sample(sorted(ids), math.isqrt(len(ids) - 1) + 1))
-    return left_out
+def pytest_collection_finish() -> None:
+    """Have the garbage collector pass over what all tests share."""
+    gc.collect()
+    gc.freeze()

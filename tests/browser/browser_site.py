@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.to_thread
 from anyio.abc import Process
+from preloaded import open_program, run_program
 
 from bot.testing.openai_server import Reply, ScriptedOpenAI, Step
 from bot.testing.ports import kept_port
@@ -78,11 +79,10 @@ class Site:
     async def start(self) -> None:
         """Start the program, and wait until its site answers."""
         with (self.folder / "said.txt").open("ab") as said:
-            self._process = await anyio.open_process(
-                [sys.executable, "-m", "bot"],
+            self._process = await open_program(
+                ["-m", "bot"],
+                environment=self.environment,
                 cwd=self.folder,
-                env=self.environment,
-                stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=said,
             )
@@ -114,15 +114,10 @@ class Site:
 
     async def link(self) -> str:
         """Return a link that logs the owner in, once."""
-        told = await anyio.run_process(
-            [sys.executable, "-m", "bot", "web", "link"],
-            env=self.environment,
-            cwd=self.folder,
-            stderr=subprocess.STDOUT,
-            check=False,
-        )
-        found = _LINK.search(told.stdout.decode())
-        assert found is not None, told.stdout.decode()
+        run = partial(run_program, environment=self.environment, cwd=self.folder)
+        told = await anyio.to_thread.run_sync(run, ["-m", "bot", "web", "link"])
+        found = _LINK.search(told.stdout)
+        assert found is not None, told.stdout
         return found[0]
 
 

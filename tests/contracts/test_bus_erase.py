@@ -252,6 +252,7 @@ async def test_a_kill_at_a_call_around_a_compaction_loses_nothing(tmp_path, bus_
 
 
 @pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.parametrize("bus_name", BUSES)
 async def test_a_kill_at_any_call_around_a_compaction_loses_nothing(tmp_path, bus_name):
     calls = 1

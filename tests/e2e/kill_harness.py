@@ -22,6 +22,7 @@ from typing import Any
 import anyio
 import anyio.abc
 from kill_checks import Said, check_lines, check_settled, check_tape, count, read_tape
+from preloaded import open_program
 
 ROOT = Path(__file__).parents[2]
 HOST = Path(__file__).with_name("kill_host.py")
@@ -191,17 +192,16 @@ class Platform:
     @asynccontextmanager
     async def running(self, kill: Kill | None = None) -> AsyncIterator[Host]:
         """Start tapebot; it is dead at the end."""
-        command = [sys.executable, str(HOST), "--stall", str(self._stall)]
+        command = [str(HOST), "--stall", str(self._stall)]
         if kill is not None and kill.at_start:
             command += ["--calls", str(kill.calls), "--part", str(kill.part)]
         with self._errors.open("ab") as errors:
-            process = await anyio.open_process(
+            process = await open_program(
                 command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
+                environment=self._environment,
                 cwd=self._folder,
-                env=self._environment,
+                stdin=subprocess.PIPE,
+                stderr=errors,
             )
         host = self.host = Host(process, self)
         async with process, anyio.create_task_group() as tasks:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -13,6 +12,7 @@ from pathlib import Path
 import anyio
 import anyio.abc
 from anyio.streams.text import TextReceiveStream
+from preloaded import open_program
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = [sys.executable, "-m", "bot"]
@@ -74,12 +74,8 @@ class Program:
 @asynccontextmanager
 async def running(folder: Path, **settings: str) -> AsyncIterator[Program]:
     """Run tapebot within the block, without a terminal; it is stopped at the end."""
-    process = await anyio.open_process(
-        PROGRAM,
-        cwd=folder,
-        env=environment(folder, **settings),
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.STDOUT,
+    process = await open_program(
+        ["-m", "bot"], environment=environment(folder, **settings), cwd=folder
     )
     async with process, anyio.create_task_group() as tasks:
         program = Program(process)

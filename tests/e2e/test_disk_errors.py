@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sampling import some
 
 ROOT = Path(__file__).parents[2]
 HOST = Path(__file__).with_name("disk_host.py")
@@ -104,10 +105,10 @@ def test_a_call_refused_at_any_place_of_a_conversation_costs_nothing(tmp_path: P
                 "many": (1, 1, 4, 1, 1, 12)[first % 6],
                 "error": ("EIO", "ENOSPC")[first // 4 % 2],
             }
-            for first in range(1 + part, 207, 4)
+            for first in some(range(1 + part, 207, 4))
         ),
     )
-    assert len([life for life in found if life["refused"]]) > 40, summary(found)
+    assert len([life for life in found if life["refused"]]) > len(found) * 3 / 4, summary(found)
     summary(found)
 
 
@@ -122,7 +123,7 @@ def test_a_full_disk_costs_no_conversation_once_there_is_room_again(tmp_path: Pa
         subprocess.run([*before, "true"], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError) as error:
         pytest.skip(f"a file system of its own cannot be mounted here: {error}")
-    faults = [{"first": first, "many": 150, "full": True} for first in range(1, 180, 6)]
+    faults = [{"first": first, "many": 150, "full": True} for first in some(range(1, 180, 6))]
     found = lives(small, faults, before=before, at_once=1)
     told = Counter(text for life in found for text in life["told"])
     assert any("the disk is full" in text for text in told), told

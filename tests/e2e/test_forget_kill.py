@@ -24,6 +24,7 @@ from forget_home import (
 )
 from forget_traces import traces
 from nursery import nursery
+from sampling import many
 
 from bot.memory.facts.fold import CHAIN, FactFold, folded
 from bot.memory.forgetting.plan import FORGOTTEN
@@ -31,7 +32,7 @@ from bot.tape.entries import TapeEntry
 from bot.tape.stores.examine import examine
 
 HOST = Path(__file__).with_name("forget_host.py")
-KILLS = 25
+KILLS = many(25)
 
 
 async def asked(folder: Path, what: str) -> str:

@@ -16,6 +16,7 @@ from time import monotonic
 from typing import IO
 
 import pytest
+from sampling import many
 
 from bot.tape.entries import TapeEntry
 from bot.tape.search import SearchQuery
@@ -168,4 +169,4 @@ async def test_killed_while_it_indexes_a_store_finds_all_that_was_acknowledged(t
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 105))
 async def test_a_hundred_kills_hide_no_entry_and_show_none_twice(tmp_path, seed):
-    await kill_often(tmp_path / "tapes", seed, 20, 0.6)
+    await kill_often(tmp_path / "tapes", seed, many(20), 0.6)

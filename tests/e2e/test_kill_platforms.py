@@ -17,6 +17,7 @@ from platform_books import Books, close_books
 from platform_kills import Kills, Plan
 from platform_stage import open_stage
 from platform_table import OFTEN, render
+from sampling import is_sample, many
 
 KILLS = 100
 SEED = 20_261_122
@@ -180,6 +181,7 @@ async def test_two_kills_between_two_platforms_cost_no_message(tmp_path: Path):
 
 
 @pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.timeout(900)
 async def test_a_hundred_kills_between_two_platforms_cost_no_message(tmp_path: Path):
     """Both platforms at once, killed at every kind of moment."""
@@ -193,9 +195,9 @@ async def test_kills_without_time_to_recover_cost_no_message_and_close_none(
     tmp_path: Path, seed: int
 ):
     """Sixty kills, half of them right after a start: each message gets its own answer at last."""
-    kills = sum(CRUEL.values())
+    kills = many(sum(CRUEL.values()))
     books = await kill_often(tmp_path, kills, seed, CRUEL, cruel=True)
     check(books, kills)
     assert not [one for one in books.strays if books.death_of(one).stop]
     resumed = [times for session in books.sessions for times in session.resumed.values()]
-    assert max(resumed) > OFTEN, "no turn was interrupted often"
+    assert is_sample() or max(resumed) > OFTEN, "no turn was interrupted often"

@@ -173,6 +173,7 @@ def test_three_kills_among_forty_problems_mix_nothing_up(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.timeout(400)
 def test_thirty_kills_among_two_hundred_problems_mix_nothing_up(tmp_path: Path) -> None:
     """Fifty chats at once, killed at every kind of moment."""

@@ -12,13 +12,14 @@ import pytest
 from kill_checks import read_tape
 from kill_harness import Kill, Platform, kill_often
 from kill_talk import Line
+from sampling import many
 
 from bot.memory.snapshot import ZoneFold
 from bot.testing.openai_server import Call, Reply, ScriptedOpenAI
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
-KILLS = 10
+KILLS = many(10)
 _ASKED = re.compile(r"Write down (N\d+)\b")
 
 

@@ -133,7 +133,9 @@ async def kill_often(folder: Path, work: str, count: int, moments: list[str]) ->
     assert set(moments[: (count + 2) // 3]) <= hit.keys(), sorted(hit)
 
 
-HUNDRED = pytest.mark.parametrize("count", [6, pytest.param(100, marks=pytest.mark.slow)])
+HUNDRED = pytest.mark.parametrize(
+    "count", [6, pytest.param(100, marks=[pytest.mark.slow, pytest.mark.night])]
+)
 
 
 @HUNDRED

@@ -14,6 +14,7 @@ import anyio
 import pytest
 from anyio.streams.buffered import BufferedByteReceiveStream
 from kill_harness import ROOT, Kill, Platform
+from sampling import many
 
 from bot.tape.entries import message
 from bot.tape.stores.file import FileTapeStore
@@ -147,7 +148,7 @@ async def test_a_server_killed_between_append_and_answer_loses_nothing_and_repea
 
 @pytest.mark.slow
 async def test_a_hundred_kills_of_the_server_lose_nothing_and_repeat_nothing(tmp_path):
-    await kill_between_append_and_answer(tmp_path, 100, seed=2)
+    await kill_between_append_and_answer(tmp_path, many(100), seed=2)
 
 
 ASKED_AT_ONCE = """

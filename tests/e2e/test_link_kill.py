@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from link_home import Home, home
 from nursery import nursery
+from sampling import some
 
 from bot.tape.stores.examine import examine
 
@@ -96,7 +97,7 @@ async def test_kill_9_at_any_moment_of_a_step_leaves_it_undone_or_has_it_finishe
         changes = done["changes"]
         assert changes >= FEWEST[step]
         await finished(whole, step, where, command, other_first=False)
-        for number, at in enumerate([*range(1, changes + 1)] * 2):
+        for number, at in some([*enumerate([*range(1, changes + 1)] * 2)]):
             folder = tmp_path / f"killed-{number}"
             shutil.copytree(ready, folder)
             part = chance.choice((0.0, 0.5, 1.0))

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from link_home import Home, home
+from sampling import many
 
 from bot.bus import Sender
 
@@ -117,13 +118,14 @@ def _lived(todo: list[tuple[str, str, str]]) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=8)
+@settings(max_examples=many(8))
 @given(st.lists(steps, min_size=4, max_size=12))
 def test_each_knows_what_was_said_by_whom_they_are_joined_with(todo):
     _lived(todo)
 
 
 @pytest.mark.slow
+@pytest.mark.night
 @settings(max_examples=25)
 @given(st.lists(steps, min_size=10, max_size=25))
 def test_each_knows_what_was_said_by_whom_they_are_joined_with_in_long_lives(todo):

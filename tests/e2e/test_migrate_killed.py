@@ -14,6 +14,7 @@ from typing import Any
 import anyio
 import pytest
 from databases import drop, fresh_database
+from sampling import many
 
 from bot.access.book import encode
 from bot.access.file_book import FILE
@@ -33,7 +34,7 @@ from bot.tape.entries import message
 from bot.tape.stores.examine import examine
 from bot.tape.stores.file import FileTapeStore
 
-TAPES, ENTRIES, KILLS = 12, 400, 10
+TAPES, ENTRIES, KILLS = 12, 400, many(10)
 PATIENCE = 120.0
 
 

@@ -6,7 +6,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +14,8 @@ import anyio
 import anyio.abc
 import httpx
 import pytest
+from preloaded import open_program
+from sampling import many
 from web_chat import Page
 
 from bot.cli.web import web
@@ -22,20 +23,16 @@ from bot.settings import Settings
 from bot.testing.ports import kept_port
 
 ROOT = Path(__file__).parents[2]
-KILLS = 12
+KILLS = many(12)
 SEED = 20_261_122
 
 
 async def started(home: Path, listen: str) -> anyio.abc.Process:
     """Start the program; return once it serves the site."""
     settings = {"TAPEBOT_HOME": str(home), "TAPEBOT_WEB_LISTEN": listen}
-    process = await anyio.open_process(
-        [sys.executable, "-m", "bot"],
-        env={"PATH": os.environ["PATH"], "HOME": str(home.parent), "PYTHONPATH": str(ROOT)}
-        | settings,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+    kept = {"PATH": os.environ["PATH"], "HOME": str(home.parent), "PYTHONPATH": str(ROOT)}
+    process = await open_program(
+        ["-m", "bot"], environment=kept | settings, stdout=subprocess.DEVNULL
     )
     with anyio.fail_after(60):
         async with httpx.AsyncClient(base_url=f"http://{listen}") as client:

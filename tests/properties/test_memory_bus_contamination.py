@@ -20,6 +20,7 @@ import anyio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import many
 
 from bot.bus import Sender
 from bot.llm.base import ModelReply, ModelRequest
@@ -240,13 +241,15 @@ async def _rebuilt(host: Host, world: World) -> None:
 
 @pytest.mark.slow
 @given(st.lists(STEPS, min_size=5, max_size=40))
-@settings(max_examples=15)
+@settings(max_examples=many(15))
 def test_no_problem_is_shown_what_belongs_to_another(todo):
     with TemporaryDirectory() as folder:
         anyio.run(_live, Path(folder), todo)
 
 
 @pytest.mark.slow
+@pytest.mark.night
+@pytest.mark.timeout(600)
 @given(st.lists(STEPS, min_size=20, max_size=120))
 @settings(max_examples=60)
 def test_no_problem_is_shown_what_belongs_to_another_however_long_it_goes_on(todo):

@@ -215,6 +215,7 @@ def test_nobody_is_shown_what_was_said_elsewhere(todo):
 
 
 @pytest.mark.slow
+@pytest.mark.night
 @settings(max_examples=50)
 @given(st.lists(steps, min_size=10, max_size=40))
 def test_nobody_is_shown_what_was_said_elsewhere_in_long_lives(todo):

@@ -12,6 +12,7 @@ import pytest
 from databases import drop, fresh_database
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import many
 
 from bot.database.connections import Database
 from bot.database.wakeups import Wakeups
@@ -147,7 +148,7 @@ _workspaces = iter(range(1_000_000))
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", ["files", "postgres"])
-@settings(max_examples=40)
+@settings(max_examples=many(40))
 @given(made=steps)
 def test_any_tapes_are_the_same_there_and_back(url, first, made):
     # A workspace of its own is as good as an empty database, and quicker.

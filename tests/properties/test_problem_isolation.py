@@ -293,6 +293,7 @@ def test_nothing_of_a_problem_is_shown_in_another(todo, builder):
 
 
 @pytest.mark.slow
+@pytest.mark.night
 @settings(max_examples=10, phases=PHASES)
 @given(st.lists(actions, min_size=12, max_size=40), st.sampled_from(BUILDERS))
 def test_nothing_of_a_problem_is_shown_in_another_in_long_lives(todo, builder):

@@ -16,6 +16,7 @@ import pytest
 from databases import fresh_database
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import many
 
 from bot.database.connections import Database
 from bot.database.wakeups import Wakeups
@@ -291,7 +292,7 @@ async def _holders(store: TapeStore, word: str) -> list[tuple[str, int]]:
 
 @pytest.mark.slow
 @pairs
-@settings(max_examples=25)
+@settings(max_examples=many(25))
 @given(st.lists(operations, min_size=4, max_size=14))
 async def test_any_history_has_the_same_answers_in_every_store(kinds, history):
     open_a, open_b = PAIRS[kinds]
@@ -311,7 +312,7 @@ async def test_any_history_has_the_same_answers_in_every_store(kinds, history):
 
 @pytest.mark.slow
 @pairs
-@settings(max_examples=30)
+@settings(max_examples=many(30))
 @given(st.lists(operations, min_size=20, max_size=60))
 async def test_any_long_history_has_the_same_answers_in_every_store(kinds, history):
     open_a, open_b = PAIRS[kinds]

@@ -134,7 +134,9 @@ def kills(count: int, chance: random.Random) -> Iterator[dict[str, Any]]:
             yield {"seconds": chance.uniform(0.02, 0.4)}
 
 
-@pytest.mark.parametrize("count", [4, pytest.param(90, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "count", [4, pytest.param(90, marks=[pytest.mark.slow, pytest.mark.night])]
+)
 async def test_kills_while_erasing_leave_old_entries_or_tombstones_and_nothing_of_what_was_erased(
     tmp_path: Path, count: int
 ):

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import anyio.to_thread
 import pytest
+from sampling import many
 from tape_files import LOCATOR, flip, opened, pack_all, protected_bytes, says, spoil
 
 from bot.cli.main import main
@@ -114,7 +115,7 @@ async def test_thousands_of_flipped_bits_and_bursts_cost_nothing_and_are_all_fou
     found, packed = await sealed(tmp_path, count)
     whole = packed.read_bytes()
     chance = random.Random(count)
-    for turn in range(max(300, 12_000 // (count // 10 + 8))):
+    for turn in range(many(max(300, 12_000 // (count // 10 + 8)))):
         if turn % 5:
             data = bytearray(whole)
             data[chance.randrange(len(whole))] ^= 1 << chance.randrange(8)

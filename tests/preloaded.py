@@ -1,0 +1,265 @@
+"""Processes of tapebot that start at once: they are forks of one that has imported everything.
+
+Each is a process of its own, with its own environment, folder and standard streams, and can be killed as any
+other. What a start from nothing does is for tests that run ``python -m bot`` themselves.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import IO
+
+import anyio
+import anyio.abc
+import anyio.lowlevel
+import anyio.to_thread
+from databases import RUN
+from filelock import FileLock
+
+ROOT = Path(__file__).parents[1]
+_HOST = Path(__file__).with_name("preloaded_host.py")
+_LOADS = 120.0
+_hosts: list[subprocess.Popen[bytes]] = []
+
+Stream = int | IO[bytes] | None
+
+
+class Pipe(anyio.abc.ByteStream):
+    """This side of one of a program's standard streams."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self._end = end
+        end.setblocking(False)
+
+    async def receive(self, max_bytes: int = 65_536) -> bytes:
+        """Return what was written; see ``ByteReceiveStream``."""
+        while True:
+            await anyio.lowlevel.checkpoint_if_cancelled()
+            try:
+                chunk = self._end.recv(max_bytes)
+            except BlockingIOError:
+                await anyio.wait_readable(self._end)
+            except ConnectionError:
+                raise anyio.EndOfStream from None
+            else:
+                if not chunk:
+                    raise anyio.EndOfStream
+                return chunk
+
+    async def send(self, item: bytes) -> None:
+        """Write; see ``ByteSendStream``."""
+        left = memoryview(item)
+        while left:
+            try:
+                left = left[self._end.send(left) :]
+            except BlockingIOError:
+                await anyio.wait_writable(self._end)
+            except OSError as error:
+                raise anyio.BrokenResourceError from error
+
+    async def send_eof(self) -> None:
+        """Write no more."""
+        with suppress(OSError):
+            self._end.shutdown(socket.SHUT_WR)
+
+    async def aclose(self) -> None:
+        """Close it."""
+        self._end.close()
+
+
+class Forked(anyio.abc.Process):
+    """A running program."""
+
+    def __init__(self, told: socket.socket, pid: int, pipes: list[Pipe | None]) -> None:
+        self._told = told
+        self._pid = pid
+        self._pipes = pipes
+        self._code: int | None = None
+        told.setblocking(False)
+
+    @property
+    def pid(self) -> int:
+        """Its id."""
+        return self._pid
+
+    @property
+    def stdin(self) -> Pipe | None:
+        """What it reads."""
+        return self._pipes[0]
+
+    @property
+    def stdout(self) -> Pipe | None:
+        """What it writes."""
+        return self._pipes[1]
+
+    @property
+    def stderr(self) -> Pipe | None:
+        """What it complains of."""
+        return self._pipes[2]
+
+    @property
+    def returncode(self) -> int | None:
+        """Its exit code, once it has ended."""
+        if self._code is None:
+            with suppress(BlockingIOError):
+                line = self._told.recv(64)
+                assert line, "the process that forks was killed"
+                self._code = int(line)
+                self._told.close()
+        return self._code
+
+    async def wait(self) -> int:
+        """Wait until it has ended; return its exit code."""
+        while (code := self.returncode) is None:
+            await anyio.wait_readable(self._told)
+        return code
+
+    def send_signal(self, signal: int) -> None:
+        """Send a signal, unless it has ended."""
+        if self.returncode is None:
+            with suppress(ProcessLookupError):
+                os.kill(self._pid, signal)
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it."""
+        self.send_signal(signal.SIGKILL)
+
+    async def aclose(self) -> None:
+        """Wait for its end, and close what leads to it."""
+        for pipe in self._pipes:
+            if pipe is not None:
+                await pipe.aclose()
+        try:
+            await self.wait()
+        except BaseException:
+            self.kill()
+            with anyio.CancelScope(shield=True):
+                await self.wait()
+            raise
+
+
+async def open_program(
+    arguments: Sequence[str],
+    *,
+    environment: Mapping[str, str],
+    cwd: Path | None = None,
+    stdin: Stream = subprocess.DEVNULL,
+    stdout: Stream = subprocess.PIPE,
+    stderr: Stream = subprocess.STDOUT,
+) -> Forked:
+    """Start a program; see ``anyio.open_process``.
+
+    Args:
+        arguments: Of the interpreter, such as ``["-m", "bot"]``.
+        environment: All that it has.
+        cwd: Its folder; ours where none is given.
+        stdin: Its input: a file, or one of the constants of ``subprocess``.
+        stdout: Its output, likewise.
+        stderr: What it complains of, likewise; None is ours.
+    """
+    told, pid, ends = await anyio.to_thread.run_sync(
+        _start, arguments, environment, cwd, (stdin, stdout, stderr)
+    )
+    return Forked(told, pid, [None if one is None else Pipe(one) for one in ends])
+
+
+def run_program(
+    arguments: Sequence[str],
+    *,
+    environment: Mapping[str, str],
+    cwd: Path | None = None,
+    timeout: float = 60.0,
+) -> subprocess.CompletedProcess[str]:
+    """Run a program without input to its end, and return what it wrote to both streams."""
+    streams = (subprocess.DEVNULL, subprocess.PIPE, subprocess.STDOUT)
+    told, pid, (_, out, _) = _start(arguments, environment, cwd, streams)
+    assert out is not None
+    with told, out:
+        told.settimeout(timeout)
+        out.settimeout(timeout)
+        said = b""
+        try:
+            while chunk := out.recv(65_536):
+                said += chunk
+            code = int(told.recv(64))
+        except BaseException:
+            os.kill(pid, signal.SIGKILL)
+            raise
+    return subprocess.CompletedProcess([*arguments], code, said.decode())
+
+
+def _start(
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    cwd: Path | None,
+    streams: tuple[Stream, Stream, Stream],
+) -> tuple[socket.socket, int, list[socket.socket | None]]:
+    order = {
+        "arguments": [*arguments],
+        "cwd": str(cwd or Path.cwd()),
+        "environment": dict(environment),
+    }
+    ends: list[socket.socket | None] = []
+    files: list[int] = []
+    opened: list[socket.socket | int] = []
+    for number, stream in enumerate(streams):
+        end: socket.socket | None = None
+        if stream == subprocess.PIPE:
+            end, other = socket.socketpair()
+            opened.append(other)
+            files.append(other.fileno())
+        elif stream == subprocess.DEVNULL:
+            file = os.open(os.devnull, os.O_RDWR)
+            opened.append(file)
+            files.append(file)
+        elif stream == subprocess.STDOUT:
+            files.append(files[1])
+        elif stream is None:
+            files.append(number)
+        else:
+            files.append(stream if isinstance(stream, int) else stream.fileno())
+        ends.append(end)
+    told = socket.socket(socket.AF_UNIX)
+    told.connect(str(_host()))
+    socket.send_fds(told, [json.dumps(order).encode() + b"\n"], files)
+    for one in opened:
+        os.close(one) if isinstance(one, int) else one.close()
+    line = b""
+    while not line.endswith(b"\n"):
+        line += told.recv(1)
+    return told, int(line), ends
+
+
+@cache
+def _host() -> Path:
+    """Return where the process listens that forks; whoever needs it first starts it."""
+    path = Path(os.environ[RUN]) / "preloaded.sock"
+    with FileLock(path.with_suffix(".lock"), timeout=_LOADS):
+        if not path.exists():
+            host = subprocess.Popen(
+                [sys.executable, str(_HOST), str(path)],
+                cwd=ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
+                start_new_session=True,
+            )
+            _hosts.append(host)  # it outlives this process, and ends when its folder is gone
+            while not path.exists():
+                assert host.poll() is None, "the process that forks did not come up"
+                time.sleep(0.05)  # another process's socket has no event here
+    return path

@@ -1,0 +1,45 @@
+"""How much of the long proofs is run: all of it in the night, a sample in each other run."""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+
+SAMPLE = "TESTS_SAMPLE"
+"""Holds the seed of the sample; unset where everything is run."""
+
+
+def is_sample() -> bool:
+    """Say whether only a sample is run."""
+    return SAMPLE in os.environ
+
+
+def many(whole: int) -> int:
+    """Return how often a long proof repeats itself: all the times, or about the square root in a sample."""
+    return math.isqrt(whole - 1) + 1 if is_sample() else whole
+
+
+def left_out(cases: Iterable[str]) -> set[str]:
+    """Return the ids of cases that the sample leaves out: each test keeps about the square root of its own."""
+    if not is_sample():
+        return set()
+    tests: defaultdict[str, list[str]] = defaultdict(list)
+    for case in cases:
+        tests[case.partition("[")[0]].append(case)
+    left: set[str] = set()
+    for test, ids in tests.items():
+        chance = random.Random(f"{os.environ[SAMPLE]} {test}")
+        left |= set(ids) - set(chance.sample(sorted(ids), many(len(ids))))
+    return left
+
+
+def some(whole: Sequence[T]) -> list[T]:
+    """Return all of them, or in a sample about the square root of their number, in their order."""
+    chance = random.Random(os.environ.get(SAMPLE))
+    return [whole[at] for at in sorted(chance.sample(range(len(whole)), many(len(whole))))]
