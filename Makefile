@@ -3,6 +3,10 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   := .venv
 BIN    := $(VENV)/bin
 SAMPLE ?= $(shell date +%F)
+# Tests wait for processes about as long as they compute.
+WORKERS ?= $(shell expr $$(nproc) + 1)
+# What was compiled once is not compiled again by each process of tests.
+export PYTHONDONTWRITEBYTECODE :=
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
@@ -33,13 +37,13 @@ run: $(VENV)/.run ## Talk to tapebot here, or run the bot when .env names a mode
 	@$(BIN)/tapebot
 
 test: $(VENV)/.dev ## Run the test suite
-	@$(BIN)/python -m pytest -n 2 -m "not slow"
+	@$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
 
 test-slow: $(VENV)/.dev browser ## Run a sample of the long proofs: kills, floods, damage, pages in a browser
-	@$(BIN)/python -m pytest -n 2 -m "slow and not night" --sample $(SAMPLE)
+	@$(BIN)/python -m pytest -n $(WORKERS) -m "slow and not night" --sample $(SAMPLE)
 
 test-all: $(VENV)/.dev browser ## Run everything, whole: nightly
-	@$(BIN)/python -m pytest -n 2
+	@$(BIN)/python -m pytest -n $(WORKERS)
 
 browser:         ## Install Chromium for the browser tests
 	@for one in "$$CHROMIUM" chromium chromium-browser google-chrome google-chrome-stable; do \

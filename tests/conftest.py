@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         run = Path(os.environ.pop(RUN))
         end_server(run)
+        for pid in run.glob("*.pid"):
+            with suppress(ProcessLookupError):
+                os.killpg(int(pid.read_text()), signal.SIGKILL)
         shutil.rmtree(run, ignore_errors=True)
 
 

@@ -2,42 +2,24 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import anyio.to_thread
 import pytest
 from browser_checks import WITHIN, OpenPage, Watch
+from browser_process import chromium
 from browser_site import Site, running_site
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright
 from web_rig import Rig, open_web
 
-_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-_ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-dev-shm-usage",
-]
-
 
 @pytest.fixture
 async def browser() -> AsyncIterator[Browser]:
-    """The system's Chromium."""
-    path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, _NAMES)), None)
-    if path is None:
-        pytest.fail(
-            "there is no Chromium on this machine, nor in CHROMIUM: `make browser` installs it"
-        )
+    """The system's Chromium: one for the whole run, with a profile for each page that is opened."""
+    url = await anyio.to_thread.run_sync(chromium)
     async with async_playwright() as playwright:
-        running = await playwright.chromium.launch(
-            executable_path=path, args=_ARGUMENTS, timeout=WITHIN
-        )
+        running = await playwright.chromium.connect(url, timeout=WITHIN)
         yield running
         await running.close()
 

@@ -7,6 +7,10 @@ import re
 from pathlib import Path
 
 from bot.agent.context import ContextBuilder, default_context
+from bot.sessions import suspects
+
+# Programs that are forked are heard at once.
+suspects._FIRST_PAUSE = 4.0
 
 _EXPONENTIAL = re.compile(r"(a+)+$")
 
