@@ -103,6 +103,8 @@ def told(outcome: Outcome, version: int) -> str:
     parts = []
     if saved:
         parts.append(f"Saved to long-term memory (version {version}).")
+    elif any(one.verdict in ("refused", "logged") for one in outcome.decided):
+        parts.append("Nothing was changed in long-term memory.")
     parts += [_unsaved(one) for one in outcome.decided if one.verdict != "approved"]
     return " ".join(parts) or "Long-term memory already says exactly this."
 

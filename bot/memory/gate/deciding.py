@@ -4,11 +4,14 @@ Rule 1: signals are computed here from provenance: the weakest evidence, what is
 Rule 2: a newer statement of the same source ends the older one; another source's waits for a person.
 Rule 3: what a person took away does not come back from words that are older than that.
 Rule 4: a batch that would end much at once is refused as a whole, unless a person asked for it.
-Rule 5: words that give orders, and are not the person's own, wait for a person whatever they rest on.
+Rule 5: a fact is not ended beside a new one on the same matter that is not believed: a change that a model
+    makes in two steps holds whole or not at all.
+Rule 6: words that give orders, and are not the person's own, wait for a person whatever they rest on.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -27,6 +30,7 @@ from bot.memory.facts.fact import (
 )
 from bot.memory.facts.fold import FactFold
 from bot.memory.facts.proposals import Batch, Decided, Outcome, Proposal, Verdict
+from bot.memory.gate.claims import overlap
 from bot.memory.gate.clauses import clauses
 from bot.memory.gate.policy import Conflict, Radius, WriteGate, WriteRequest, WriteSignals
 from bot.memory.gate.secrets import looks_secret
@@ -37,6 +41,8 @@ from bot.memory.words import words_of
 MOST_FACTS = 2_000
 """Facts that one scope believes at a time."""
 
+_MODELS = ("consolidation", "assistant")
+_NO_HEIR = "what was to take its place is not believed"
 _FEW = 3
 _ASKED, _LEARNED, _ACCEPTED, _STRENGTHENED = 0.95, 0.8, 0.9, 0.05
 
@@ -63,6 +69,7 @@ class Deciding:
         radius: Radius,
         gate: WriteGate | None = None,
     ) -> None:
+        self._fold = fold
         self._facts = dict(fold.facts)
         self._standing = Standing(self._facts, batch, entry)
         self._next = fold.next_id
@@ -86,7 +93,9 @@ class Deciding:
         for one in self._batch.proposals:
             decided.append(self._decide(one))
             decided += self._others(decided[-1])
-        if self._batch.author in ("consolidation", "assistant") and (
+        if self._batch.author in _MODELS and (kept := _without_heirs(decided)):
+            return self._anew(kept).outcome()
+        if self._batch.author in _MODELS and (
             self._ended > _FEW and self._ended * 3 > self._before
         ):
             raise MemoryRefused(
@@ -94,6 +103,21 @@ class Deciding:
                 "only what the user's own words end"
             )
         return Outcome(tuple(decided), self._entry)
+
+    def _anew(self, kept: Collection[int]) -> Deciding:
+        """Begin again, with word against the end of some facts."""
+        proposals = tuple(
+            replace(one, why=_NO_HEIR) if one.op == "retire" and one.fact in kept else one
+            for one in self._batch.proposals
+        )
+        return Deciding(
+            self._fold,
+            replace(self._batch, proposals=proposals),
+            now=self._now,
+            entry=self._entry,
+            radius=self._radius,
+            gate=self._gate,
+        )
 
     def _decide(self, proposal: Proposal) -> Decided:
         if proposal.op in ("add", "supersede"):
@@ -346,6 +370,38 @@ class Deciding:
         fact = replace(fact, batch=self._entry, changed=self._stamp)
         self._facts[fact.id] = fact
         return Decided(proposal, verdict, reason, fact, closed, signals or {}, was)
+
+
+def _without_heirs(decided: Sequence[Decided]) -> set[int]:
+    """Return the facts that were ended beside a new one on the same matter that is not believed.
+
+    A model changes a fact by ending it and adding another: that is one change, and holds whole or not at all.
+    """
+    lacking = [
+        one.proposal
+        for one in decided
+        if one.proposal.op in ("add", "supersede") and not _is_believed(one)
+    ]
+    return {
+        one.was.id
+        for one in decided
+        if one.proposal.op == "retire" and one.verdict == "approved" and one.was is not None
+        if any(_same_matter(new, one.proposal, one.was) for new in lacking)
+    }
+
+
+def _is_believed(decided: Decided) -> bool:
+    fact = decided.fact
+    return decided.verdict == "approved" or (
+        decided.verdict == "known" and fact is not None and fact.status == "active"
+    )
+
+
+def _same_matter(new: Proposal, ending: Proposal, fact: Fact) -> bool:
+    """Say whether a new fact and the end of another rest on the same words, or share some."""
+    said = {(one.tape, one.entry) for one in ending.evidence}
+    same = any((one.tape, one.entry) in said for one in new.evidence)
+    return same or overlap(new.text, fact.text) > 0
 
 
 def _subject(given: str, text: str) -> str:

@@ -237,6 +237,50 @@ async def test_whatever_is_proposed_the_fold_of_the_tape_says_what_is_believed(s
     assert all(one.valid_to is None for one in scope.active())
 
 
+MATTERS = (
+    "Lotte: piano on {}s at {}:00",
+    "The dentist is on {}s at {}:00",
+    "Team meeting: {}s at {}",
+)
+CHANGES = st.tuples(
+    st.integers(0, len(MATTERS) - 1),
+    st.sampled_from(["retire and add", "add and retire", "supersede", "add", "retire alone"]),
+    st.sampled_from(["", "", "the date is not in it"]),
+    st.sampled_from(["", "", "it is from quoted text"]),
+    st.sampled_from(["person", "member", "quoted"]),
+)
+
+
+@given(st.lists(CHANGES, max_size=4), st.sampled_from(["consolidation", "assistant", "person"]))
+async def test_no_change_ends_a_fact_whose_successor_is_not_believed(changes, author):
+    """Whatever is refused or waits for a person: of no matter less is believed than was, but what was ended."""
+    scope = scope_on(MemoryTapeStore())
+    for at, matter in enumerate(MATTERS):
+        await learn(scope, matter.format("Wednesday", 16), said("x", at + 1), author="person")
+    numbers = [one.id for one in scope.active()]
+    proposals: list[Proposal] = []
+    ended = set()
+    for step, (at, how, why, suspect, origin) in enumerate(changes):
+        text, evidence = MATTERS[at].format("Friday", step), (said("y", 10 + step, origin=origin),)
+        end = Proposal("retire", fact=numbers[at], evidence=(said("z", 20 + step),))
+        new = Proposal("add", text, evidence=evidence, why=why, suspect=suspect)
+        over = Proposal("supersede", text, numbers[at], evidence=evidence, why=why, suspect=suspect)
+        ended |= (
+            {at} if how == "retire alone" or (how != "supersede" and author == "person") else set()
+        )
+        proposals += {
+            "retire and add": [end, new],
+            "add and retire": [new, end],
+            "supersede": [over],
+            "add": [new],
+            "retire alone": [end],
+        }[how]
+    await scope.apply(Batch("changes", author, tuple(proposals)))
+    for at, matter in enumerate(MATTERS):
+        begins = matter.partition("{")[0]
+        assert at in ended or any(one.text.startswith(begins) for one in scope.active()), matter
+
+
 def test_a_text_given_back_is_a_difference():
     scope = [
         _fact(1, "The user lives in Rome."),

@@ -89,6 +89,19 @@ async def test_a_save_that_would_lose_facts_is_refused_with_what_to_do(chat):
     )
 
 
+@pytest.mark.parametrize("removed", [[], ["Lotte: piano on Wednesdays at 16:00"]])
+async def test_a_line_whose_change_is_refused_stays_as_it_was(chat, removed):
+    """The model repeats the day, which is not in what was said last."""
+    old = "Lotte: piano on Wednesdays at 16:00"
+    assert "Saved" in await chat.tool("memory_save", old, content=old)
+    new = "Lotte: piano on Wednesdays at 17:00"
+    said = "Lotte's piano moved to 17:00, same day."
+    told = await chat.tool("memory_save", said, content=new, removed=removed)
+    assert told.startswith("Nothing was changed in long-term memory. Not saved (")
+    assert repr(new) in told
+    assert old in await chat.tool("memory_show")
+
+
 @pytest.mark.parametrize("content", ["(nothing)", "x" * 9_000])
 async def test_a_save_that_is_no_memory_is_refused(chat, content):
     told = await chat.tool("memory_save", content=content)
