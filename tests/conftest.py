@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import tempfile
+from collections import defaultdict
 from contextlib import suppress
 from pathlib import Path
 
@@ -87,10 +88,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         # What needs a PostgreSQL server is a slow proof: each test of it takes a database of its own.
         if "postgres" in item.nodeid or "/database/" in item.nodeid:
             item.add_marker(pytest.mark.slow)
-    slow = [item.nodeid for item in items if item.get_closest_marker("slow") is not None]
-    if left := left_out(slow):
+    if left := left_out(_families(items)):
         config.hook.pytest_deselected(items=[one for one in items if one.nodeid in left])
         items[:] = [one for one in items if one.nodeid not in left]
+
+
+def _families(items: list[pytest.Item]) -> dict[str, list[str]]:
+    """Return the ids of slow cases by what they are sampled with: their marker's family, else their own test."""
+    families: defaultdict[str, list[str]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("slow") is not None:
+            marker = item.get_closest_marker("family")
+            name = item.nodeid.partition("[")[0] if marker is None else marker.args[0]
+            families[name].append(item.nodeid)
+    return families
 
 
 def pytest_collection_finish() -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import os
 import random
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -25,16 +24,11 @@ def many(whole: int) -> int:
     return math.isqrt(whole - 1) + 1 if is_sample() else whole
 
 
-def left_out(cases: Iterable[str]) -> set[str]:
-    """Return the ids of cases that the sample leaves out: each test keeps about the square root of its own."""
-    if not is_sample():
-        return set()
-    tests: defaultdict[str, list[str]] = defaultdict(list)
-    for case in cases:
-        tests[case.partition("[")[0]].append(case)
+def left_out(families: Mapping[str, Sequence[str]]) -> set[str]:
+    """Return the ids of cases that the sample leaves out: about the square root of each family's stay."""
     left: set[str] = set()
-    for test, ids in tests.items():
-        chance = random.Random(f"{os.environ[SAMPLE]} {test}")
+    for family, ids in families.items() if is_sample() else ():
+        chance = random.Random(f"{os.environ[SAMPLE]} {family}")
         left |= set(ids) - set(chance.sample(sorted(ids), many(len(ids))))
     return left
 

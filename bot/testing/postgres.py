@@ -121,8 +121,7 @@ class PostgresServer(RunningPostgres):
         self._data.mkdir(mode=0o700)
         if self._user is not None:
             self._copy_programs()
-            for path in (self.folder, self._data):
-                os.chown(path, self._user.pw_uid, self._user.pw_gid)
+        self.own(self.folder, self._data)
         self._process: subprocess.Popen[bytes] | None = None
         more = {} if durable else {"fsync": "off", "full_page_writes": "off"}
         self._settings = {**_SETTINGS, **more, **(settings or {})}
@@ -140,6 +139,12 @@ class PostgresServer(RunningPostgres):
             "--no-sync",
             "--no-instructions",
         )
+
+    def own(self, *paths: Path) -> None:
+        """Let files be the server's."""
+        if self._user is not None:
+            for path in paths:
+                os.chown(path, self._user.pw_uid, self._user.pw_gid)
 
     @property
     def pid(self) -> int:

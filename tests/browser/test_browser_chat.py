@@ -15,7 +15,7 @@ from playwright.async_api import Page, expect
 
 from bot.testing.openai_server import Reply
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300), pytest.mark.family("browser: chat")]
 expect.set_options(timeout=WITHIN)
 
 LONG = """\

@@ -7,7 +7,7 @@ from browser_checks import WITHIN, OpenPage, Watch, check_page, close_answer, sh
 from browser_site import Site
 from playwright.async_api import Page, expect
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300), pytest.mark.family("browser: commands")]
 expect.set_options(timeout=WITHIN)
 
 TAPE = "web:local"

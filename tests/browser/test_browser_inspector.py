@@ -13,7 +13,7 @@ from web_rig import Rig
 
 from bot.bus import Sender
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300), pytest.mark.family("browser: inspector")]
 expect.set_options(timeout=WITHIN)
 
 GROUP = "telegram:-1001234567890"

@@ -6,7 +6,7 @@ import pytest
 from browser_checks import WITHIN, OpenPage, Watch, check_page, close_answer, shot
 from playwright.async_api import Page, expect
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300), pytest.mark.family("browser: memory")]
 expect.set_options(timeout=WITHIN)
 
 MEMORY = "/memory?tape=web:local"

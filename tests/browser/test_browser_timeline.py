@@ -11,7 +11,7 @@ from playwright.async_api import Page, expect
 from bot.tape.entries import message
 from bot.tape.search import SearchQuery
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300), pytest.mark.family("browser: timeline")]
 expect.set_options(timeout=WITHIN)
 
 LONG = "/timeline?tape=fake:long"

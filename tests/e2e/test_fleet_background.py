@@ -17,6 +17,7 @@ SEED = 5
 _BEARER = "Bearer key-of-"
 
 
+@pytest.mark.family("fleets")
 @pytest.mark.slow
 async def test_a_consolidation_that_a_kill_cut_off_is_made_by_another_worker_unasked(
     tmp_path: Path,

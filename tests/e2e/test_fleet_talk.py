@@ -18,6 +18,7 @@ PIXEL = bytes.fromhex(
 )
 
 
+@pytest.mark.family("fleets")
 @pytest.mark.slow
 async def test_streams_typing_stop_files_and_commands_go_between_processes(tmp_path: Path):
     """Nobody in the chat can tell that there is more than one process."""

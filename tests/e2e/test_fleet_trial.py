@@ -128,6 +128,7 @@ async def test_a_session_that_is_flooded_keeps_nobody_else_waiting(tmp_path: Pat
     compare_floods(trial, most=2.0, allowance=2.0)
 
 
+@pytest.mark.family("fleets")
 @pytest.mark.slow
 async def test_a_worker_serves_more_sessions_than_it_holds_at_once(tmp_path: Path):
     """Those that rest make room for those that have something to say."""

@@ -89,7 +89,9 @@ async def ended(program: Program) -> int:
         return await program.process.wait()
 
 
-@pytest.mark.parametrize("deadly", ["Loop for ever", "Match for ever"])
+@pytest.mark.parametrize(
+    "deadly", ["Loop for ever", pytest.param("Match for ever", marks=pytest.mark.night)]
+)
 async def test_a_message_that_hangs_the_process_is_given_up_after_two_hangs(
     world: World, deadly: str
 ):

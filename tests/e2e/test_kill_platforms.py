@@ -188,6 +188,7 @@ async def test_a_hundred_kills_between_two_platforms_cost_no_message(tmp_path: P
     check(await kill_often(tmp_path, KILLS, SEED), KILLS)
 
 
+@pytest.mark.night
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed", SEEDS)

@@ -33,8 +33,9 @@ async def test_after_a_month_what_is_current_is_right_and_what_is_not_is_closed(
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-async def test_without_a_model_too_nothing_that_is_not_true_any_more_is_believed(tmp_path):
-    month = await simulate(tmp_path, OfflineModel(), turns=400, seed=2)
+@pytest.mark.parametrize("turns", [150, pytest.param(400, marks=pytest.mark.night)])
+async def test_without_a_model_too_nothing_that_is_not_true_any_more_is_believed(tmp_path, turns):
+    month = await simulate(tmp_path, OfflineModel(), turns=turns, seed=2)
     assert month.stale() == []
     assert set(month.right()) == set(month.life.current)
     assert month.rendered <= MOST_BYTES

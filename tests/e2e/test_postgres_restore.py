@@ -58,7 +58,7 @@ class Vault:
         server._settings["archive_command"] = (
             f"cd {self.wal} && test ! -f %f && cp {server._data}/%p .%f && sync .%f && mv .%f %f"
         )
-        server._own(self.folder, self.wal)
+        server.own(self.folder, self.wal)
         return server
 
     def back_up(self, server: PostgresServer) -> None:
@@ -88,7 +88,7 @@ class Vault:
         subprocess.run(["cp", "-a", self.base, server._data], check=True)
         signal = server._data / "recovery.signal"
         signal.touch()
-        server._own(signal)
+        server.own(signal)
         server.start()
         return server
 
@@ -200,6 +200,7 @@ def divided(world: World, seen: set[tuple[str, str]]) -> tuple[set[str], set[str
     return again, {one.id for one in gone} - again
 
 
+@pytest.mark.family("fleets")
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 async def test_a_bot_restored_to_a_moment_knows_all_that_it_had_answered_and_goes_on(

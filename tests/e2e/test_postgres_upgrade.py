@@ -51,6 +51,7 @@ async def roll(trial: Trial) -> Row:
     return Row(whole=slowest, replaced=5)
 
 
+@pytest.mark.family("fleets")
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 async def test_an_upgrade_of_one_process_after_the_other_loses_no_message(tmp_path: Path) -> None:

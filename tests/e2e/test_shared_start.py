@@ -16,7 +16,7 @@ from databases import drop, fresh_database
 
 from bot.testing.telegram_server import TelegramServer
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.family("starts")]
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 60

@@ -93,6 +93,7 @@ async def talked(page: Page, text: str, **more: Any) -> dict[str, Any]:
     return answers()[-1]
 
 
+@pytest.mark.family("fleets")
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 async def test_a_fleet_has_one_site_whichever_of_its_processes_serves_it(tmp_path):

@@ -21,7 +21,7 @@ from websockets.sync.client import connect
 from bot.testing.ports import kept_port
 from bot.testing.telegram_server import TelegramServer
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.family("starts")]
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 60

@@ -254,6 +254,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_a_long_tape_goes_out_and_in_without_being_held_in_memory(tmp_path):
     async def fill() -> None:

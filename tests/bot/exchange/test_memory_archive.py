@@ -334,6 +334,7 @@ def test_a_kill_while_writing_leaves_what_was_there_and_the_next_is_whole(tmp_pa
     assert "2 facts, 3 messages" in capsys.readouterr().out
 
 
+@pytest.mark.night
 @pytest.mark.slow
 async def test_a_long_tape_costs_the_memory_of_a_portion(tmp_path):
     async with tapes(tmp_path) as store:

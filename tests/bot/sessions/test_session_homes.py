@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import anyio
 import pytest
+from sampling import some
 
 from bot.bus import Address, Inbound, Sender
 from bot.memory.fold import SCOPE, SessionFold
@@ -176,7 +177,7 @@ async def at_every_moment(
     """
     at, calls = 1, 1
     while at <= calls + 1:
-        for then in range(at, calls + 2):
+        for then in some(range(at, calls + 2)):
             chat = await prepared()
             made, in_time = await message_with(chat, getattr(chat, step), at, then)
             calls = max(calls, made)

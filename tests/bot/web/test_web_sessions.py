@@ -181,6 +181,7 @@ async def test_a_tape_without_a_turn_is_listed(rig):
     assert "none yet" in await rig.page("/sessions")
 
 
+@pytest.mark.night
 @pytest.mark.slow
 async def test_a_page_of_a_thousand_conversations_reads_some_of_them_and_the_next_go_on(rig):
     for number in range(1_000):
