@@ -67,6 +67,15 @@ BACKENDS: dict[str, Callable[[Path], AbstractAsyncContextManager[Opener]]] = {
 }
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sample what a suite says of a store over a wire as one family: it is whole on the stores without one."""
+    for item in items:
+        name = getattr(item, "callspec", None) and item.callspec.params.get("backend")
+        if name in _SLOW:
+            item.add_marker(pytest.mark.family(f"{item.path.name} over {name}"))
+
+
 class Backend:
     """A store, and how it is closed and opened again."""
 

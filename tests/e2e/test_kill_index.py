@@ -167,6 +167,8 @@ async def test_killed_while_it_indexes_a_store_finds_all_that_was_acknowledged(t
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 105))
+@pytest.mark.parametrize(
+    "seed", [100, *(pytest.param(seed, marks=pytest.mark.night) for seed in range(101, 105))]
+)
 async def test_a_hundred_kills_hide_no_entry_and_show_none_twice(tmp_path, seed):
     await kill_often(tmp_path / "tapes", seed, many(20), 0.6)

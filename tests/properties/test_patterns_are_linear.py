@@ -37,8 +37,10 @@ def test_no_text_of_very_many_makes_a_pattern_slow() -> None:
         r"\s+$",
         r"„([^“]*)“",
         r"x(\w+\s*)+:",
-        r"(?<!\w)\w(?:[ .\-_*]{1,2}\w){5,200}(?!\w)",
-        r"^((?:[ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t]+)+)\[([ xX])\](?=\s)",
+        pytest.param(r"(?<!\w)\w(?:[ .\-_*]{1,2}\w){5,200}(?!\w)", marks=pytest.mark.night),
+        pytest.param(
+            r"^((?:[ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t]+)+)\[([ xX])\](?=\s)", marks=pytest.mark.night
+        ),
         r"(?s)<a>\n(.*?)\n</a>",
         r"(?:a|b|ab)*c",
         r"[?！]\s*\s*,",
