@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import cache
 from pathlib import Path
 from typing import IO
@@ -182,24 +182,43 @@ def run_program(
     *,
     environment: Mapping[str, str],
     cwd: Path | None = None,
+    given: str = "",
     timeout: float = 60.0,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program without input to its end, and return what it wrote to both streams."""
-    streams = (subprocess.DEVNULL, subprocess.PIPE, subprocess.STDOUT)
-    told, pid, (_, out, _) = _start(arguments, environment, cwd, streams)
-    assert out is not None
-    with told, out:
-        told.settimeout(timeout)
-        out.settimeout(timeout)
-        said = b""
+    """Run a program to its end; see ``subprocess.run``. What it reads and writes are a few lines.
+
+    Args:
+        arguments: Of the interpreter.
+        environment: All that it has.
+        cwd: Its folder; ours where none is given.
+        given: All of its input.
+        timeout: Seconds until it is killed, and an error raised.
+    """
+    streams = (subprocess.PIPE, subprocess.PIPE, subprocess.PIPE)
+    told, pid, ends = _start(arguments, environment, cwd, streams)
+    with ExitStack() as stack:
+        stack.enter_context(told)
+        given_to, out, errors = (stack.enter_context(one) for one in ends if one is not None)
+        for one in (told, out, errors):
+            one.settimeout(timeout)
         try:
-            while chunk := out.recv(65_536):
-                said += chunk
+            with suppress(BrokenPipeError):
+                given_to.sendall(given.encode())
+            given_to.close()
+            said = [_all_of(one) for one in (out, errors)]
             code = int(told.recv(64))
         except BaseException:
             os.kill(pid, signal.SIGKILL)
             raise
-    return subprocess.CompletedProcess([*arguments], code, said.decode())
+    return subprocess.CompletedProcess([*arguments], code, *said)
+
+
+def _all_of(end: socket.socket) -> str:
+    found = b""
+    with suppress(ConnectionResetError):
+        while chunk := end.recv(65_536):
+            found += chunk
+    return found.decode()
 
 
 def _start(

@@ -117,7 +117,7 @@ class Site:
         run = partial(run_program, environment=self.environment, cwd=self.folder)
         told = await anyio.to_thread.run_sync(run, ["-m", "bot", "web", "link"])
         found = _LINK.search(told.stdout)
-        assert found is not None, told.stdout
+        assert found is not None, told.stderr
         return found[0]
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
 import pytest
+from preloaded import open_program
 
 from bot.testing.telegram_media import Media
 from bot.testing.telegram_server import TelegramServer
@@ -28,10 +28,11 @@ async def telegram():
 @asynccontextmanager
 async def bot(telegram, folder):
     """Run the bot within the block, then kill it."""
-    command = [sys.executable, str(HOST), telegram.url, telegram.token, str(folder)]
+    command = [str(HOST), telegram.url, telegram.token, str(folder)]
     path = os.pathsep.join([str(ROOT), str(HOST.parent)])
-    async with await anyio.open_process(
-        command, env={**os.environ, "PYTHONPATH": path}, stdout=None, stderr=None
+    environment = {**os.environ, "PYTHONPATH": path}
+    async with await open_program(
+        command, environment=environment, stdout=None, stderr=None
     ) as process:
         try:
             yield
