@@ -1,0 +1,192 @@
+"""The order of what every store finds, how much of it there is, and what stands around it."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+
+import pytest
+from searching import MESSAGES, apart, ask, found, invented, moment, places, said
+from tape_talk import TAPE, says, talk
+
+from bot.tape.entries import (
+    anchor,
+    event,
+    message,
+    system,
+    tool_call,
+    tool_result,
+)
+from bot.tape.search import MOST_HITS, MOST_NEIGHBOURS
+
+# Order and number.
+
+
+async def test_without_words_the_newest_come_first(store):
+    entries = [says(str(n)).with_meta(ts=moment(n)) for n in range(12)]
+    await apart(store, *entries)
+    assert await found(store) == [str(n) for n in range(11, 1, -1)]
+    assert await found(store, "  \n", limit=3) == ["11", "10", "9"]
+    assert await found(store, limit=100) == [str(n) for n in range(11, -1, -1)]
+
+
+async def test_without_words_the_newest_of_all_tapes_come_first(store):
+    for number in range(12):
+        await apart(store, says(str(number)).with_meta(ts=moment(number)), tape=f"t:{number % 3}")
+    assert await found(store, limit=7) == ["11", "10", "9", "8", "7", "6", "5"]
+
+
+async def test_without_words_long_entries_count_once_towards_the_limit(store):
+    words = invented(1500)
+    await apart(store, *(tool_result(f"c{n}", "web.read", " ".join(words)) for n in range(4)))
+    hits = await ask(store, kinds=frozenset({"tool_result"}), limit=3)
+    assert [hit.entry.id for hit in hits] == [8, 6, 4]
+
+
+async def test_of_what_fits_equally_the_newer_comes_first(backend):
+    for number in range(6):
+        await apart(backend.store, says("green tea").with_meta(ts=moment(number)))
+    async for store in backend.readers():
+        hits = await ask(store, "tea", kinds=MESSAGES)
+        assert [hit.entry.id for hit in hits] == [12, 10, 8, 6, 4, 2]
+
+
+async def test_of_what_was_said_in_one_moment_the_later_entry_comes_first(store):
+    await apart(store, *(says("green tea").with_meta(ts=moment(0)) for _ in range(6)))
+    for text in ("tea", ""):
+        hits = await ask(store, text, kinds=MESSAGES)
+        assert [hit.entry.id for hit in hits] == [12, 10, 8, 6, 4, 2]
+
+
+async def test_an_entry_with_more_of_the_words_comes_first(store):
+    await apart(
+        *(store, "green tea with lemon today", "green apples and pears today"),
+        *("a lemon on its own today", "tea for two, as always"),
+    )
+    assert (await found(store, "green tea lemon"))[0] == "green tea with lemon today"
+    assert (await found(store, "tea lemon"))[0] == "green tea with lemon today"
+
+
+async def test_a_rare_word_counts_more_than_a_common_one(store):
+    await apart(store, "the samovar is hot", *(f"cup of tea {word}" for word in invented(20)))
+    assert (await found(store, "tea samovar"))[0] == "the samovar is hot"
+
+
+async def test_no_hit_fits_clearly_better_than_one_before_it(store):
+    """Scores that are nearly the same may stand either way, the newer first."""
+    rng = random.Random(5)
+    words = invented(8)
+    await apart(store, *(" ".join(rng.choices(words, k=rng.randint(1, 12))) for _ in range(60)))
+    hits = await ask(store, " ".join(words[:3]), limit=60)
+    scores = [hit.score for hit in hits]
+    assert len(scores) > 10
+    assert all(later <= 1.05 * hit for hit, later in pairwise(scores))
+    assert scores[0] > 1.5 * scores[-1]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 10, 29, 30, 31, MOST_HITS])
+async def test_there_are_at_most_as_many_hits_as_were_asked_for(store, limit):
+    await apart(store, *["tea"] * 30)
+    for text in ("tea", "", '"tea"'):
+        hits = await ask(store, text, kinds=MESSAGES, limit=limit)
+        assert len(hits) == min(limit, 30)
+        assert len({hit.entry.id for hit in hits}) == len(hits)
+
+
+async def test_filters_come_before_the_limit(store):
+    """What the filters leave out takes nobody's place."""
+    await apart(store, says("green tea", sender={"id": "7"}))
+    await apart(store, *(says("tea tea", sender={"id": "8"}) for _ in range(300)))
+    assert await places(store, kinds=MESSAGES, senders=frozenset({"7"}), limit=1) == {2}
+    assert await places(store, kinds=MESSAGES, last=2, limit=1) == {2}
+    assert await places(store, "", kinds=MESSAGES, senders=frozenset({"7"}), limit=1) == {2}
+
+
+async def test_an_entry_that_holds_the_word_is_among_the_hits_wherever_it_stands(store):
+    words = invented(20)
+    await talk(store, *words)
+    for word in words:
+        assert (await found(store, word))[0] == word
+
+
+async def test_what_stands_beside_the_word_says_that_it_has_not_got_it(store):
+    words = invented(20)
+    await talk(store, *words)
+    for word in words:
+        direct = [hit for hit in await ask(store, word, limit=20) if hit.direct]
+        assert said(direct) == [word]
+    assert all(hit.direct for hit in await ask(store, kinds=MESSAGES))
+
+
+# Neighbours.
+
+
+async def test_a_hit_comes_with_the_messages_around_it_in_their_order(backend):
+    await talk(backend.store, "a", "b", "c", "xylophone", "d", "e")
+    async for store in backend.readers():
+        for count, before, after in (
+            *((0, "", ""), (1, "c", "d"), (2, "bc", "de")),
+            *((3, "abc", "de"), (MOST_NEIGHBOURS, "abc", "de")),
+        ):
+            hit = (await ask(store, "xylophone", neighbours=count))[0]
+            assert said([hit]) == ["xylophone"]
+            assert [one.payload["content"] for one in hit.before] == list(before)
+            assert [one.payload["content"] for one in hit.after] == list(after)
+
+
+async def test_neighbours_are_messages_and_nothing_else(store):
+    await store.create_tape(TAPE)
+    await store.append_many(
+        TAPE,
+        [
+            says("a"),
+            tool_call("x", [{"id": "c", "name": "n", "arguments": ""}]),
+            tool_result("c", "n", "x"),
+            says("xylophone"),
+            event("memory.history", {"content": "x"}),
+            system("x"),
+            anchor("x"),
+            message("assistant", "b"),
+        ],
+    )
+    await store.archive(TAPE)
+    await talk(store, "c")
+    hit = (await ask(store, "xylophone", neighbours=3))[0]
+    assert [one.payload["content"] for one in hit.before] == ["a"]
+    assert [one.payload["content"] for one in hit.after] == ["b", "c"]
+
+
+async def test_a_hit_that_is_no_message_comes_with_the_messages_around_it(store):
+    await talk(store, "a", "b")
+    await store.append(TAPE, tool_result("c", "n", "xylophone"))
+    await talk(store, "c", "d")
+    [hit] = await ask(store, "xylophone", kinds=frozenset({"tool_result"}), neighbours=1)
+    assert [one.payload["content"] for one in (*hit.before, *hit.after)] == ["b", "c"]
+
+
+async def test_neighbours_are_of_the_same_tape_and_still_on_it(backend):
+    await talk(backend.store, "sealed")
+    await backend.store.archive(TAPE)
+    await talk(backend.store, "dropped")
+    await backend.store.reset(TAPE)
+    await talk(backend.store, "before", tape="telegram:41")
+    await talk(backend.store, "xylophone")
+    await talk(backend.store, "after", tape="telegram:43")
+    async for store in backend.readers():
+        [hit] = await ask(store, "xylophone", tapes=(TAPE,), kinds=MESSAGES, neighbours=5, limit=1)
+        assert (hit.before, hit.after) == ((), ())
+
+
+async def test_evidence_names_entries_that_are_there(backend):
+    for tape in (TAPE, "other"):
+        await talk(backend.store, "a", "tea", "b", tape=tape)
+        await backend.store.archive(tape)
+        await talk(backend.store, "tea", tape=tape)
+    async for store in backend.readers():
+        hits = await ask(store, "tea", neighbours=2)
+        assert {hit.tape for hit in hits} == {TAPE, "other"}
+        for hit in hits:
+            assert hit.evidence[0] == (hit.tape, hit.entry.id)
+            around = (hit.entry, *hit.before, *hit.after)
+            for (tape, entry_id), entry in zip(hit.evidence, around, strict=True):
+                assert await store.read(tape, entry_id, entry_id) == [entry]
