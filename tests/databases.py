@@ -18,6 +18,9 @@ from bot.testing.postgres import PostgresServer, RunningPostgres
 RUN = "TESTS_RUN_FOLDER"
 """Names the folder that all processes of a run of tests share."""
 
+WAITING = "select pid from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
+"""Asks who waits for a lock in this database; other tests wait for theirs on the same server."""
+
 _FILE = "postgres.json"
 _children: list[PostgresServer] = []
 

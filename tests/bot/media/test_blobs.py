@@ -10,7 +10,7 @@ import stat
 import anyio
 import psycopg
 import pytest
-from databases import drop, fresh_database
+from databases import WAITING, drop, fresh_database
 
 from bot.database.connections import Database
 from bot.media.blobs import BlobStore
@@ -229,5 +229,5 @@ def sql(url: str, statement: str) -> list:
 async def until_waiting(url: str) -> None:
     """Wait until somebody waits for a lock."""
     with anyio.fail_after(30):
-        while not sql(url, "select from pg_locks where not granted"):
+        while not sql(url, WAITING):
             await anyio.sleep(0.01)

@@ -88,7 +88,8 @@ async def until_gone(url: str) -> None:
         with anyio.fail_after(60):
             while True:
                 cursor = await connection.execute(
-                    "select count(*) from pg_stat_activity where application_name like %s",
+                    "select count(*) from pg_stat_activity where application_name like %s"
+                    " and datname = current_database()",
                     [f"%{NAME}"],
                 )
                 if await cursor.fetchone() == (0,):

@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import psycopg
 import pytest
-from databases import drop, fresh_database, server
+from databases import WAITING, drop, fresh_database, server
 from postgres_tapes import opened
 
 from bot.errors import TapeUnavailable, TapeWriteError, VersionConflict
@@ -151,9 +151,8 @@ async def _waits(url: str, count: int) -> None:
     """Wait until so many statements wait for a lock."""
     async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
         while True:
-            cursor = await connection.execute("select count(*) from pg_locks where not granted")
-            [waiting] = await cursor.fetchone() or [0]
-            if waiting >= count:
+            cursor = await connection.execute(WAITING)
+            if len(await cursor.fetchall()) >= count:
                 return
             await anyio.sleep(0.01)
 
