@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -74,15 +75,22 @@ def build_app(web: Web, chat: APIRouter) -> FastAPI:
     )
     app.state.web = web
     add_refusals(app)
-    for router in api.routers():
-        app.include_router(router, responses=REFUSED)
-    for router in pages.routers():
-        app.include_router(router)
-    app.include_router(_document())
+    app.router.routes.extend(_routes().routes)
     app.include_router(chat, include_in_schema=False)
     app.mount("/static", CachedFiles(directory=STATIC), name="static")
     app.add_middleware(Headers, url=web.url)
     return app
+
+
+@cache
+def _routes() -> APIRouter:
+    """Return the API's and the pages' routes, whose parameters are worked out once a process, not once a site."""
+    every = APIRouter(default_response_class=PlainJSON)
+    for router in api.routers():
+        every.include_router(router, responses=REFUSED)
+    for router in (*pages.routers(), _document()):
+        every.include_router(router)
+    return every
 
 
 def _document() -> APIRouter:
