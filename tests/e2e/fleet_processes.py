@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -19,11 +16,11 @@ import anyio.abc
 from fleet_ledger import Blow
 from fleet_world import World
 from platform_stage import now
+from preloaded import Forked, open_program
 
 from bot.testing.ports import kept_port
 
 ROOT = Path(__file__).parents[2]
-HOST = Path(__file__).with_name("fleet_host.py")
 SECONDS = 60.0
 """The most that anything may take on a slow machine."""
 
@@ -103,8 +100,7 @@ class Fleet:
     lease: float = 3.0
     settings: dict[str, str] = field(default_factory=dict)
     members: dict[str, Member] = field(default_factory=dict)
-    _loaded: bool = False
-    _gone: bool = False
+    _processes: list[Forked] = field(default_factory=list)
     _ports: ExitStack = field(default_factory=ExitStack)
 
     @property
@@ -129,31 +125,19 @@ class Fleet:
             gateways: How many there are at first.
             workers: Likewise.
         """
-        kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
-        self._process = await anyio.open_process(
-            [sys.executable, str(HOST)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=None,
-            env=kept | {"PYTHONPATH": str(ROOT), "HOME": str(self.folder)},
-        )
-        async with self._process, anyio.create_task_group() as tasks:
-            tasks.start_soon(self._hear)
-            tasks.start_soon(self._see_standstills)
+        async with anyio.create_task_group() as self._tasks:
+            self._tasks.start_soon(self._see_standstills)
             try:
-                # It imports everything, on a machine that may do other things, too.
-                loaded = "the process that forks did not come up"
-                await self.until(lambda: self._loaded, loaded, 2 * SECONDS)
                 await self._start_all(gateways, workers)
                 yield
             finally:
-                # At the end of its input it kills what it forked.
+                for one in self._processes:
+                    one.kill()
                 with anyio.CancelScope(shield=True), anyio.move_on_after(10):
-                    assert self._process.stdin is not None
-                    await self._process.stdin.aclose()
-                    await self._process.wait()
+                    for one in self._processes:
+                        await one.wait()
                 self._ports.close()
-                tasks.cancel_scope.cancel()
+                self._tasks.cancel_scope.cancel()
 
     async def add(self, role: Role, name: str = "") -> Member:
         """Start one more, with a home of its own."""
@@ -175,14 +159,22 @@ class Fleet:
         kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
         own = {"HOME": str(member.folder), "TAPEBOT_LEASE_SECONDS": f"{self.lease:g}"}
         settings = self.world.settings(member.name, member.folder / "home")
-        lives = member.lives
-        await self._order(
-            name=member.name,
-            folder=str(member.folder),
-            arguments=[member.role],
-            environment=kept | own | settings | self.settings,
-        )
-        await self.until(lambda: member.lives > lives, f"{member.name} was not started")
+        with (
+            (member.folder / "out.txt").open("ab") as out,
+            (member.folder / "errors.txt").open("ab") as errors,
+        ):
+            process = await open_program(
+                ["-m", "bot", member.role],
+                environment=kept | own | settings | self.settings,
+                cwd=member.folder,
+                stdout=out,
+                stderr=errors,
+            )
+        member.pid, member.code, member.killed = process.pid, None, False
+        member.lives += 1
+        self._processes.append(process)
+        self._tasks.start_soon(self._bury, member, process)
+        self.world.note()
 
     def kill(self, member: Member) -> float:
         """Send the signal that cannot be caught; return when."""
@@ -249,7 +241,6 @@ class Fleet:
             for one in self.members.values():
                 by_itself = one.code not in (None, 0) and not (one.killed and one.code == KILLED)
                 assert not by_itself, f"{one.name} ended with {one.code}: {one.said()[-4000:]}"
-            assert not self._gone, "the process that forks is dead; it said why on standard error"
             return bool(claim())
 
         await self.world.until(may_go_on, within, what)
@@ -267,10 +258,6 @@ class Fleet:
         for _ in range(workers):
             await self.add("worker")
 
-    async def _order(self, **order: Any) -> None:
-        assert self._process.stdin is not None
-        await self._process.stdin.send(json.dumps({"op": "start", **order}).encode() + b"\n")
-
     async def _see_standstills(self) -> None:
         """Take down when the whole machine stood still: it strikes processes as anything else does."""
         while True:
@@ -279,29 +266,10 @@ class Fleet:
             if now() - at > _BEAT + _STANDSTILL:
                 self.blow("stood still", None, at)
 
-    async def _hear(self) -> None:
-        """Take down what the process that forks says."""
-        rest = b""
-        assert self._process.stdout is not None
-        async for chunk in self._process.stdout:
-            *whole, rest = (rest + chunk).split(b"\n")
-            for line in whole:
-                self._heard(json.loads(line))
-            self.world.note()
-        self._gone = True
+    async def _bury(self, member: Member, process: Forked) -> None:
+        member.code = await process.wait()
+        self._processes.remove(process)
         self.world.note()
-
-    def _heard(self, event: dict[str, Any]) -> None:
-        if event["event"] == "ready":
-            self._loaded = True
-        elif event["event"] == "started":
-            member = self.members[event["name"]]
-            member.pid, member.code, member.killed = event["pid"], None, False
-            member.lives += 1
-        else:
-            for member in self.members.values():
-                if member.pid == event["pid"]:
-                    member.code = event["code"]
 
 
 async def _until_it_may_be_asked_to_stop(member: Member) -> None:

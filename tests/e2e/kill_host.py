@@ -40,7 +40,7 @@ class Fault:
         self._left, self._part, self._only = calls, part, only
 
     def install(self) -> None:
-        """Stand before the operating system; must come before tapebot is imported."""
+        """Stand before the operating system; nobody in tapebot keeps these calls under a name of theirs."""
         for name in _CHANGES:
             setattr(os, name, self._guarded(name, getattr(os, name)))
 

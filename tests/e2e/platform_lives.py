@@ -1,24 +1,21 @@
-"""The lives of one tapebot: each is forked by ``platform_host.py``, and ends by a signal."""
+"""The lives of one tapebot: each is a process of its own, and ends by a signal."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import anyio
 import anyio.abc
 from platform_stage import Place, Stage, now
+from preloaded import Forked, open_program
 
 ROOT = Path(__file__).parents[2]
-HOST = Path(__file__).with_name("platform_host.py")
+PROGRAM = Path(__file__).with_name("faulty_program.py")
 SECONDS = 60.0
 """The most that anything may take on a slow machine."""
 
@@ -66,8 +63,7 @@ class Lives:
         self.tasks: anyio.abc.TaskGroup
         self._stage = stage
         self._folder = folder
-        self._process: anyio.abc.Process
-        self._loaded = self._gone = False
+        self._process: Forked | None = None
         self._life: Life | None = None
 
     @property
@@ -78,27 +74,15 @@ class Lives:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Have the process that forks within the block."""
-        kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
-        own = {"PYTHONPATH": str(ROOT), "HOME": str(self._folder)}
-        self._process = await anyio.open_process(
-            [sys.executable, str(HOST)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=None,
-            env=kept | own | self._stage.settings(self.home),
-        )
-        async with self._process, anyio.create_task_group() as self.tasks:
-            self.tasks.start_soon(self._hear)
+        """Have lives within the block; the last one is dead at its end."""
+        async with anyio.create_task_group() as self.tasks:
             try:
-                await self.until(lambda: self._loaded, "the process that forks did not come up")
                 yield
             finally:
-                # At the end of its input it kills what it forked.
-                with anyio.CancelScope(shield=True), anyio.move_on_after(5):
-                    assert self._process.stdin is not None
-                    await self._process.stdin.aclose()
-                    await self._process.wait()
+                if self._process is not None:
+                    self._process.kill()
+                    with anyio.CancelScope(shield=True), anyio.move_on_after(5):
+                        await self._process.wait()
                 self.tasks.cancel_scope.cancel()
 
     async def start(self, calls: int = 0, part: float = 0.0, *, wait: bool = False) -> Life:
@@ -110,13 +94,24 @@ class Lives:
             wait: Calls count from ``arm`` on.
         """
         ready, polls = self._stage.discord.books.happened("ready"), self._stage.polls()
-        order = {"folder": str(self._folder), "calls": calls, "part": part, "wait": wait}
-        before = self._life
-        assert self._process.stdin is not None
-        await self._process.stdin.send(json.dumps({"op": "start", **order}).encode() + b"\n")
-        await self.until(lambda: self._life is not before, "no process was started")
-        self.life.polls, self.life.ready = polls, ready
-        return self.life
+        kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+        own = {"PYTHONPATH": str(ROOT), "HOME": str(self._folder)}
+        with (
+            (self._folder / "out.txt").open("ab") as out,
+            (self._folder / "errors.txt").open("ab") as errors,
+        ):
+            self._process = await open_program(
+                [str(PROGRAM), str(calls), str(part), *(["wait"] if wait else [])],
+                environment=kept | own | self._stage.settings(self.home),
+                cwd=self._folder,
+                stdout=out,
+                stderr=errors,
+            )
+        life = self._life = Life(self._process.pid, now(), polls, ready)
+        self.births.append(life.born)
+        self.tasks.start_soon(self._bury, life, self._process)
+        self._stage.note()
+        return life
 
     def arm(self) -> None:
         """Let the system calls count from now on."""
@@ -168,7 +163,6 @@ class Lives:
         def may_go_on() -> bool:
             code = None if self._life is None else self._life.code
             assert code in (None, 0, KILLED), f"it died by itself with {code}: {self.errors()}"
-            assert not self._gone, "the process that forks is dead; it said why on standard error"
             return claim()
 
         try:
@@ -182,24 +176,6 @@ class Lives:
         path = self._folder / "errors.txt"
         return path.read_text() if path.exists() else ""
 
-    async def _hear(self) -> None:
-        """Take down what the process that forks says."""
-        rest = b""
-        assert self._process.stdout is not None
-        async for chunk in self._process.stdout:
-            *whole, rest = (rest + chunk).split(b"\n")
-            for line in whole:
-                self._heard(json.loads(line))
-            self._stage.note()
-        self._gone = True
+    async def _bury(self, life: Life, process: Forked) -> None:
+        life.code = await process.wait()
         self._stage.note()
-
-    def _heard(self, event: dict[str, Any]) -> None:
-        match event["event"]:
-            case "ready":
-                self._loaded = True
-            case "started":
-                self._life = Life(event["pid"], now())
-                self.births.append(self._life.born)
-            case "ended" if self._life is not None and self._life.pid == event["pid"]:
-                self._life.code = event["code"]
