@@ -7,7 +7,9 @@ the tool's result in one append, so that neither a kill nor a retry can make it 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -122,12 +124,18 @@ class Tool(Generic[ArgumentsT]):
 
     def spec(self) -> ToolSpec:
         """Return it as the model sees it."""
-        schema = self.arguments.model_json_schema()
-        for noise in ("title", "description"):
-            schema.pop(noise, None)
-        for field in schema.get("properties", {}).values():
-            field.pop("title", None)
-        return ToolSpec(self.wire_name, self.description, schema)
+        return ToolSpec(self.wire_name, self.description, deepcopy(_schema(self.arguments)))
+
+
+@cache
+def _schema(arguments: type[BaseModel]) -> dict[str, Any]:
+    # Worked out once: each sub-task has a registry of its own.
+    schema = arguments.model_json_schema()
+    for noise in ("title", "description"):
+        schema.pop(noise, None)
+    for field in schema.get("properties", {}).values():
+        field.pop("title", None)
+    return schema
 
 
 class ToolRegistry:
