@@ -29,13 +29,15 @@ for _module in (
     importlib.import_module(_module)
 
 # The same examples each time, however slow the machine is: what is found is found by everybody.
-settings.register_profile(
-    "tapebot",
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
-settings.load_profile("tapebot")
+for _profile, _examples in (("day", 50), ("night", 200)):
+    settings.register_profile(
+        _profile,
+        max_examples=_examples,
+        deadline=None,
+        derandomize=True,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+settings.load_profile("day")
 
 # A shell starts what runs in its background without Ctrl-C, and so would every program be that a test starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)

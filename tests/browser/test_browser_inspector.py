@@ -192,8 +192,9 @@ async def test_a_code_from_the_chat_logs_in_and_logout_ends_it(rig: Rig, browser
     watch.check()
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("phone", [False, True], ids=["wide", "phone"])
+@pytest.mark.parametrize(
+    ("dark", "phone"), [(False, False), (True, True)], ids=["light-wide", "dark-phone"]
+)
 @pytest.mark.timeout(900)
 async def test_every_page_can_be_used_by_everybody_whatever_is_on_the_tape(
     rig: Rig, opened: OpenPage, *, dark: bool, phone: bool
