@@ -1,4 +1,4 @@
-"""``tapebot eval``: measure how well what was said is found again."""
+"""``tapebot eval``: measure what is found again of what was said, and which claims on it are believed."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import anyio
 
 from bot.embeddings.base import Embedder
 from bot.embeddings.registry import build_embedder
+from bot.evals.claims import Judged, figures, judge_all, read_claims
 from bot.evals.dataset import Dataset, read_dataset
 from bot.evals.metrics import Answer, Measures, by_category, measured
 from bot.evals.recall import ask_all
@@ -51,6 +52,42 @@ def eval_recall(path: Path, as_json: bool, embeddings: str | None = None) -> int
         print(f"\nby words and by meaning ({embeddings})")
         print(_table({"all": measured(fused), **by_category(fused)}))
     return 0
+
+
+def eval_claims(path: Path, as_json: bool) -> int:
+    """Run the claims of a file through the write gate; print how many were believed, and each wrong one.
+
+    Args:
+        path: Labelled claims; see ``docs/evals.md``.
+        as_json: Print one JSON object instead.
+
+    Raises:
+        TapebotError: The file is not what it should be, and the text says where.
+        OSError: The file cannot be read.
+    """
+    claims = read_claims(path)
+    judged = anyio.run(judge_all, claims)
+    told = figures(judged)
+    if as_json:
+        print(json.dumps(told, ensure_ascii=False))
+        return 0
+    for one in judged:
+        if one.wrong:
+            print(_wrong(one))
+    for name in ("honest", "dishonest"):
+        counts = dict(told[name])
+        n = counts.pop("n")
+        shares = ", ".join(f"{count} {what}" for what, count in counts.items())
+        print(f"{name}: {n} ({shares})")
+    return 0
+
+
+def _wrong(judged: Judged) -> str:
+    label = judged.label
+    what = "not believed" if label.honest else "believed"
+    said = " / ".join(cite.quote for cite in label.cites)
+    claim = label.claim or f"{label.op}: {label.fact}"
+    return f"{label.kind}, {what} ({judged.reason}): {claim!r} from {said!r}"
 
 
 async def _ask(dataset: Dataset, embedder: Embedder | None) -> tuple[list[Answer], list[Answer]]:

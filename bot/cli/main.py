@@ -49,9 +49,7 @@ def _run(chosen: argparse.Namespace) -> int:
 
         return check(probe=chosen.probe)
     if chosen.command == "eval":
-        from bot.cli.evaluate import eval_recall
-
-        return eval_recall(chosen.file, chosen.json, chosen.embeddings)
+        return _evaluate(chosen)
     export_dotenv()
     settings = load_settings()
     if chosen.command in ("pair", "web"):
@@ -71,6 +69,14 @@ def _run(chosen: argparse.Namespace) -> int:
     if chosen.command in ("gateway", "worker"):
         return _run_program(settings, chosen.command)
     return _talk(settings)
+
+
+def _evaluate(chosen: argparse.Namespace) -> int:
+    from bot.cli.evaluate import eval_claims, eval_recall
+
+    if chosen.eval == "claims":
+        return eval_claims(chosen.file, chosen.json)
+    return eval_recall(chosen.file, chosen.json, chosen.embeddings)
 
 
 def _ask_the_bot(settings: Settings, chosen: argparse.Namespace) -> int:

@@ -33,7 +33,7 @@ def make_parser() -> argparse.ArgumentParser:
         commands.add_parser("migrate", help="move everything from files to the database, or back")
     )
     _tape_server(commands.add_parser("tape-server", help="serve tapes to bots on other machines"))
-    _eval(commands.add_parser("eval", help="measure how well what was said is found again"))
+    _eval(commands.add_parser("eval", help="measure what is found again, and what is believed"))
     return parser
 
 
@@ -154,6 +154,9 @@ def _eval(parser: argparse.ArgumentParser) -> None:
         metavar="MODEL",
         help="measure recall by meaning beside it: local, or litellm's",
     )
+    claims = kinds.add_parser("claims", help="judge the labelled claims of a file")
+    claims.add_argument("file", type=Path, help="claims, as JSON lines")
+    claims.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def _count(text: str) -> int:

@@ -1,0 +1,203 @@
+"""Labelled claims: which of them a consolidation would believe, with the bot's own checks and write gate.
+
+A file has one JSON object a line, with the messages, what a model wants to change, and whether that is honest; see
+``docs/evals.md``.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from bot.bus import Address, Attachment, Inbound, Sender
+from bot.clock import SystemClock
+from bot.consolidation.checking import Checker
+from bot.consolidation.prompts import Cited, OperationAnswer
+from bot.errors import MemoryRefused, TapebotError
+from bot.memory.facts.proposals import Batch, Decided, Proposal
+from bot.memory.scope import ScopeMemory
+from bot.sessions.records import message_entry
+from bot.tape.entries import TapeEntry, message
+from bot.tape.service import TapeService
+from bot.tape.stores.memory import MemoryTapeStore
+
+Fate = Literal["claim", "quote", "refused"]
+"""What became of a claim: believed as it is, believed in the person's own words, or not believed."""
+
+_TAPE = "eval:claims"
+_STRICT = ConfigDict(extra="forbid")
+
+
+class SaidMessage(BaseModel):
+    """A message of a claim's conversation."""
+
+    model_config = _STRICT
+
+    role: Literal["user", "assistant"]
+    who: str
+    at: datetime
+    text: str
+    forwarded: bool = False
+    quoted: str | None = None
+    document: str | None = None
+    group: bool = False
+
+
+class CitedWords(BaseModel):
+    """Words that a claim is said to rest on."""
+
+    model_config = _STRICT
+
+    message: int = Field(ge=0)
+    quote: str
+
+
+class LabelledClaim(BaseModel):
+    """A claim, and whether it should be believed."""
+
+    model_config = _STRICT
+
+    kind: str = Field(min_length=1)
+    honest: bool
+    op: Literal["add", "supersede", "retire", "strengthen"]
+    claim: str
+    fact: str | None = None
+    messages: list[SaidMessage] = Field(min_length=1)
+    cites: list[CitedWords]
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> LabelledClaim:
+        if (self.fact is None) != (self.op == "add"):
+            raise ValueError("add has no fact; every other operation has one")
+        if any(one.message >= len(self.messages) for one in self.cites):
+            raise ValueError("a cite names a message that is not there; they are numbered from 0")
+        if any(one.at.tzinfo is None for one in self.messages):
+            raise ValueError("a message's time says no offset from UTC")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What became of a claim.
+
+    Attributes:
+        label: The claim.
+        fate: Whether it is believed.
+        reason: Why it is or is not, in plain words.
+    """
+
+    label: LabelledClaim
+    fate: Fate
+    reason: str
+
+    @property
+    def wrong(self) -> bool:
+        """Whether an honest claim is not believed in any form, or a dishonest one is believed as it is."""
+        return self.fate == ("refused" if self.label.honest else "claim")
+
+
+def read_claims(path: Path) -> list[LabelledClaim]:
+    """Return the claims of a file.
+
+    Raises:
+        TapebotError: A line is not what it should be; the text says which, and why.
+        OSError: The file cannot be read.
+    """
+    claims = []
+    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            claims.append(LabelledClaim.model_validate_json(line))
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            where = ".".join(map(str, first["loc"])) or "it"
+            raise TapebotError(f"{path}, line {number}: {where}: {first['msg']}") from error
+    if not claims:
+        raise TapebotError(f"{path} has no claims: it should have one JSON object a line")
+    return claims
+
+
+async def judge_all(claims: Iterable[LabelledClaim]) -> list[Judged]:
+    """Run each claim through the checks and the write gate, in a memory of its own."""
+    return [await _judge(one) for one in claims]
+
+
+def figures(judged: Sequence[Judged]) -> dict[str, Any]:
+    """Return how many claims were believed: all honest ones, all dishonest ones, and by kind."""
+    by_kind: defaultdict[str, list[Judged]] = defaultdict(list)
+    for one in judged:
+        by_kind[one.label.kind].append(one)
+    return {
+        "judge": "none",
+        "honest": _counted([one for one in judged if one.label.honest], "claim"),
+        "dishonest": _counted([one for one in judged if not one.label.honest], "believed"),
+        "kinds": {
+            kind: _counted(found, "claim", "believed") for kind, found in sorted(by_kind.items())
+        },
+    }
+
+
+def _counted(judged: Sequence[Judged], *believed: str) -> dict[str, int]:
+    counts = {"n": len(judged)}
+    for name in believed:
+        wanted = [one for one in judged if one.label.honest == (name == "claim")]
+        counts[name] = sum(one.fate == "claim" for one in wanted)
+    fates = [one.fate for one in judged]
+    return {**counts, "quote": fates.count("quote"), "refused": fates.count("refused")}
+
+
+async def _judge(label: LabelledClaim) -> Judged:
+    store = MemoryTapeStore()
+    await store.create_tape(_TAPE)
+    entries = await store.append_many(_TAPE, [_entry(one) for one in label.messages])
+    scope = ScopeMemory(TapeService(store, _TAPE), "session", SystemClock())
+    number = None
+    if label.fact is not None:
+        known = await scope.apply(Batch("known", "person", (Proposal("add", label.fact),)))
+        [fact] = [one.fact for one in known.decided if one.fact is not None]
+        number = fact.id
+    wanted = OperationAnswer(
+        op=label.op,
+        fact=number,
+        text=label.claim or None,
+        subject=None,
+        evidence=[Cited(message=one.message + 1, quote=one.quote) for one in label.cites],
+    )
+    facts = {one.id: one for one in scope.active()}
+    proposal = Checker(_TAPE, entries, facts, UTC).proposal(wanted)
+    try:
+        outcome = await scope.apply(Batch("judged", "consolidation", (proposal,)))
+    except MemoryRefused as error:
+        return Judged(label, "refused", str(error))
+    # What it ends beside is not asked for.
+    return _fate(label, outcome.decided[0])
+
+
+def _fate(label: LabelledClaim, decided: Decided) -> Judged:
+    believed = decided.verdict == "approved" or (decided.verdict == "known" and decided.fact)
+    return Judged(label, "claim" if believed else "refused", decided.reason)
+
+
+def _entry(said: SaidMessage) -> TapeEntry:
+    if said.role == "assistant":
+        return message("assistant", said.text, ts=said.at.isoformat())
+    document = Attachment("document", "file.txt", "text/plain", text=said.document)
+    inbound = Inbound(
+        address=Address("eval", "claims"),
+        id=said.at.isoformat(),
+        sender=Sender(f"id-{said.who}", said.who),
+        text="" if said.forwarded else said.text,
+        sent_at=said.at,
+        private=not said.group,
+        quote=said.text if said.forwarded else said.quoted,
+        role="owner",
+        attachments=() if said.document is None else (document,),
+    )
+    return message_entry(inbound, "UTC")
