@@ -224,6 +224,5 @@ async def test_a_call_that_a_kill_cut_short_makes_and_wants_one_problem(tmp_path
     async with session_host(tmp_path, model) as host:
         chat.host = host
         assert await host.channel.answer_to(sent) == "done"
-        await host.channel.ask("/status")
+        assert len(await host.until_event("problem/p1")) == 1
         assert await chat.states() == {"Taxes": "active", "general": "paused"}
-        assert len(await host.events("problem/p1")) == 1
