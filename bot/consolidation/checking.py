@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import tzinfo
 
 from bot.consolidation.prompts import Cited, OperationAnswer
-from bot.memory.facts.citing import cite, cite_others, is_own, others_words
+from bot.memory.facts.citing import cite, cite_others, is_own, others_words, words_in
 from bot.memory.facts.fact import Evidence, Fact
 from bot.memory.facts.proposals import Proposal
 from bot.memory.gate.claims import holding, overlap, unsupported
@@ -87,7 +87,7 @@ class Checker:
         return found, ""
 
     def _sentence(self, entry: TapeEntry, quote: str) -> _Found | None:
-        said = holding(quote, str(entry.payload.get("content", "")))
+        said = holding(quote, words_in(entry))
         if said is not None:
             evidence = cite(self.tape, entry, said)
             if evidence.origin in ("person", "member") and not is_own(entry):

@@ -18,12 +18,14 @@ from itertools import zip_longest
 
 from bot.embeddings.vectors import VectorIndex
 from bot.memory.attachments import attachments
+from bot.memory.facts.citing import words_in
 from bot.memory.facts.fact import Evidence
 from bot.memory.fusion import search_tape
 from bot.memory.guards import lines_of
 from bot.memory.longterm import LongTermMemory
+from bot.memory.pasted import pasted
 from bot.memory.snapshot import HISTORY, MemorySnapshot
-from bot.memory.transcript import said_at, shown_time, speaker
+from bot.memory.transcript import said_at, sender_name, shown_time, speaker
 from bot.memory.words import words_of
 from bot.tape.entries import TapeEntry
 from bot.tape.search import LONGEST_QUERY, Hit
@@ -189,7 +191,7 @@ def _ranked(
     others in proportion.
     """
     said = [(_from_entry(hit.entry, timezone), hit.score) for hit in hits]
-    files = [one for hit in hits for one in _from_files(hit.entry, timezone)]
+    files = [one for hit in hits for one in _from_others(hit.entry, timezone)]
     texts = [one for one, _ in said if one is not None]
     shares = _shares([*zone, *files, *texts], query)
     best = max((shares[id(one)] for one in texts), default=0.0)
@@ -257,7 +259,7 @@ def _from_entry(entry: TapeEntry, timezone: tzinfo | None) -> Passage | None:
         return Passage(day, "history", text, entry.id, 0.0)
     if entry.kind != "message":
         return None
-    text = str(entry.payload.get("content", ""))
+    text = words_in(entry)
     if not text.strip():
         return None
     who = "tapebot" if entry.payload.get("role") == "assistant" else speaker(entry)
@@ -266,15 +268,21 @@ def _from_entry(entry: TapeEntry, timezone: tzinfo | None) -> Passage | None:
     return Passage(when.strftime("%Y-%m-%d %H:%M") if when else "", who, text, entry.id, 0.0)
 
 
-def _from_files(entry: TapeEntry, timezone: tzinfo | None) -> list[Passage]:
-    """Return what the files of a message say, in pieces that are shown whole."""
+def _from_others(entry: TapeEntry, timezone: tzinfo | None) -> list[Passage]:
+    """Return what a message quotes and what its files say, in pieces that are shown whole."""
     moment = said_at(entry)
     when = moment.astimezone(timezone).strftime("%Y-%m-%d %H:%M") if moment is not None else ""
+    # No person's name has a colon.
+    texts = [(f"file:{file.name}", file.quotable) for file in attachments(entry.meta)]
+    if entry.kind == "message" and entry.payload.get("role") == "user":
+        content = str(entry.payload.get("content") or "")
+        theirs = pasted(content, sender_name(entry))
+        texts += [(f"quoted:{speaker(entry)}", text) for text in theirs]
     return [
-        # No person's name has a colon.
-        Passage(when, f"file:{file.name}", piece, entry.id, 0.0)
-        for file in attachments(entry.meta)
-        for piece in _pieces(file.quotable)
+        Passage(when, who, piece, entry.id, 0.0)
+        for who, text in texts
+        for piece in _pieces(text)
+        if piece
     ]
 
 

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from bot.memory.attachments import describe
 from bot.memory.escaping import escape_speech, quote_block
+from bot.memory.pasted import parts
 from bot.tape.entries import TapeEntry
 
 CORRECTION = "(corrects an earlier message)"
@@ -104,7 +105,9 @@ def spoken_lines(
     tools: list[str] = []
     for entry in entries:
         text = said(entry).strip()
+        told = _cut(escape_speech(text))
         if entry.kind == "message" and entry.payload.get("role") == "user":
+            told = _told(text, sender_name(entry))
             who, tools = f"USER ({speaker(entry)})", []
         elif entry.kind in ("message", "tool_call"):
             tools += [str(call.get("name")) for call in entry.calls]
@@ -113,12 +116,21 @@ def spoken_lines(
             tools = [] if text else tools
         else:
             continue
-        text = _cut(escape_speech(text)) + quoted(entry) + describe(entry.meta, excerpt=_EXCERPT)
+        text = told + quoted(entry) + describe(entry.meta, excerpt=_EXCERPT)
         text = text.strip()
         if text:
             spaced = "\n  ".join(text.splitlines())
             lines.append((entry, f"[{local_time(entry, timezone)}] {who}: {spaced}"))
     return lines
+
+
+def _told(text: str, writer: str) -> str:
+    """Return a person's words, with what is pasted into them as blocks."""
+    shown = (
+        quote_block(part.strip("\n")) + "\n" if theirs else escape_speech(part).rstrip("\n")
+        for part, theirs in parts(_cut(text), writer)
+    )
+    return "".join(shown)
 
 
 def said(entry: TapeEntry) -> str:

@@ -15,7 +15,7 @@ from datetime import tzinfo
 
 from bot.errors import MemoryRefused
 from bot.memory.facts.asked import ORDERS
-from bot.memory.facts.citing import cite, cite_others, is_own, others_words
+from bot.memory.facts.citing import cite, cite_others, is_own, others_words, words_in
 from bot.memory.facts.fact import Evidence, Fact
 from bot.memory.facts.proposals import Batch, Decided, Operation, Outcome, Proposal
 from bot.memory.facts.rendering import difference
@@ -198,7 +198,7 @@ def _evidence(line: str, grounds: _Grounds) -> tuple[tuple[Evidence, ...], str]:
     for entry in grounds.own:
         sentence = best_support(
             line,
-            str(entry.payload["content"]),
+            words_in(entry),
             when=said_on(entry, grounds.timezone),
             names=(speaker(entry),),
         )
@@ -208,7 +208,7 @@ def _evidence(line: str, grounds: _Grounds) -> tuple[tuple[Evidence, ...], str]:
     if not asking or grounds.foreign:
         return (), "no words of the user carry it"
     # In other words, or in another language: names, numbers and dates must be there all the same.
-    said = " ".join(str(one.payload.get("content", "")) for one in asking)
+    said = " ".join(map(words_in, asking))
     names = tuple(speaker(one) for one in asking)
     when = said_on(asking[-1], grounds.timezone)
     why = unsupported(line, said, when=when, names=names)
@@ -233,7 +233,7 @@ def _ended(number: int, facts: Sequence[Fact], context: ToolContext) -> Proposal
     fact = next(one for one in facts if one.id == number)
     why: str | None = "the user said nothing of it"
     for entry in filter(is_own, context.asking):
-        why = not_ended(fact.text, str(entry.payload.get("content", "")))
+        why = not_ended(fact.text, words_in(entry))
         if why is None:
             return Proposal("retire", fact=number, evidence=(cite(context.tape.name, entry),))
     return Proposal("retire", fact=number, why=why or "")

@@ -195,6 +195,8 @@ def _said(cited: Evidence, entry: TapeEntry | None, timezone: tzinfo | None) -> 
         sentences = _holding(cited.quote, text)
         if sentences is not None:
             return _Said(sentences, text, said_on(entry, timezone), speaker(entry))
+    if any(_holding(cited.quote, text) is not None for text in others_words(entry)):
+        return f"what it rests on, {where}, quotes somebody else"
     return f"its quote is not in what it rests on, {where}"
 
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from bot.errors import TapeNotFound
 from bot.memory.bus.entries import EPISODE
 from bot.memory.bus.provenance import entry_of, episode_id, parse_episode_id
-from bot.memory.facts.citing import is_own, words_in
+from bot.memory.facts.citing import is_own, others_words, words_in
 from bot.memory.forgetting.tombstones import is_erased
 from bot.memory.turns import REPLY
 from bot.memory.words import words_of
@@ -114,10 +114,9 @@ def repeats(entry: TapeEntry, before: Sequence[TapeEntry]) -> bool:
         entry: The message.
         before: What stands before it on its tape.
     """
-    lines = [line for line in words_in(entry).splitlines() if not line.lstrip().startswith(">")]
-    said = _runs("\n".join(lines))
+    said = _runs(words_in(entry))
     if not said:
-        return bool(words_in(entry).strip())  # Nothing of it is their own.
+        return bool(others_words(entry))  # Nothing of it is their own.
     return any(
         len(said & _runs(statement)) >= _REPEATED * len(said)
         for text in map(_shown, before)

@@ -7,7 +7,8 @@ from dataclasses import replace
 from bot.clock import iso
 from bot.memory.attachments import attachments, one_line
 from bot.memory.facts.fact import LONGEST_QUOTE, Evidence, Origin
-from bot.memory.transcript import said_at, sender_id, speaker
+from bot.memory.pasted import own_words, pasted
+from bot.memory.transcript import said_at, sender_id, sender_name, speaker
 from bot.tape.entries import TapeEntry
 
 MEMORY_PAUSED = "paused"
@@ -37,14 +38,17 @@ def cite(tape: str, entry: TapeEntry, quote: str | None = None) -> Evidence:
 
 
 def words_in(entry: TapeEntry) -> str:
-    """Return the words of a message, a command or a tool's result, quotations aside."""
-    return str(entry.payload.get("content") or entry.data.get("arguments") or "")
+    """Return the words of a message, a command or a tool's result: what its sender says, no quotations."""
+    text = str(entry.payload.get("content") or entry.data.get("arguments") or "")
+    return own_words(text, sender_name(entry)) if _is_persons(entry) else text
 
 
 def others_words(entry: TapeEntry) -> list[str]:
-    """Return the texts that came with a message and are not its sender's own: quoted, or of files."""
+    """Return the texts of a message that are not its sender's own: quoted, pasted, or of files."""
     quote = entry.meta.get("quote")
     texts = [quote] if isinstance(quote, str) else []
+    if _is_persons(entry):
+        texts += pasted(str(entry.payload.get("content") or ""), sender_name(entry))
     return [*texts, *(one.quotable for one in attachments(entry.meta) if one.quotable)]
 
 
@@ -56,9 +60,13 @@ def cite_others(tape: str, entry: TapeEntry, quote: str) -> Evidence:
 def origin_of(entry: TapeEntry) -> Origin:
     """Return whose words an entry holds, quotations in it aside."""
     command = entry.kind == "event" and "sender" in entry.meta
-    if command or (entry.kind == "message" and entry.payload.get("role") == "user"):
+    if command or _is_persons(entry):
         return "person" if entry.meta.get("private", True) else "member"
     return "tool" if entry.kind == "tool_result" else "assistant"
+
+
+def _is_persons(entry: TapeEntry) -> bool:
+    return entry.kind == "message" and entry.payload.get("role") == "user"
 
 
 def is_own(entry: TapeEntry) -> bool:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.memory.attachments import IMAGE_TOKENS, attachment_tokens, attachments, describe
-from bot.memory.recall import _from_files
+from bot.memory.recall import _from_others
 from bot.memory.transcript import transcript
 from bot.tape.entries import message
 
@@ -96,7 +96,7 @@ def test_what_is_consolidated_has_no_more_than_a_quoted_excerpt_of_a_document():
 
 def test_what_a_document_says_can_be_recalled_as_the_documents_words():
     long = {**REPORT, "text": "\n".join(f"Paragraph {n} " + "x" * 90 for n in range(20))}
-    found = _from_files(message("user", "", attachments=[long]), None)
+    found = _from_others(message("user", "", attachments=[long]), None)
     assert {one.who for one in found} == {"file:report.pdf"}
     assert all(len(one.text) <= 400 for one in found)
     assert "Paragraph 19" in found[-1].text

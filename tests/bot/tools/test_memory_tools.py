@@ -59,6 +59,23 @@ async def test_recall_finds_any_script_and_quoted_and_multi_line_text(chat, said
     assert " ".join(said.split()) in await chat.tool("memory_recall", query=asked)
 
 
+MAIL = "From: Eva\nSubject: Trip\n\nI am moving to Madrid in June.\nBest,\nEva"
+
+
+async def test_what_a_pasted_mail_says_is_not_saved_and_what_stands_beside_it_is(chat):
+    said = f"Eva wrote me!\n\n{MAIL}\n\nI live in Kiel."
+    told = await chat.tool("memory_save", said, content="- I am moving to Madrid in June")
+    assert "Saved" not in told
+    assert "Saved" in await chat.tool("memory_save", said, content="- I live in Kiel")
+
+
+async def test_recall_marks_what_was_pasted(chat):
+    await chat.host.channel.ask(f"Can you answer this?\n\n{MAIL}")
+    found = await chat.tool("memory_recall", query="moving to Madrid in June")
+    [line] = [one for one in found.splitlines() if "Madrid" in one]
+    assert "quoted:" in line
+
+
 async def test_recall_of_one_session_never_shows_another(chat):
     await chat.host.channel.ask("the secret is aleph", chat="2")
     assert "aleph" not in await chat.tool("memory_recall", query="secret")
