@@ -106,6 +106,8 @@ class Room:
             lines, reset = await self._behind(after)
             older = len(lines) >= PAGE
             begin = lines[0].position if older else 0
+            # What the tape got since the step above comes to all pages, with the next one.
+            lines = [line for line in lines if line.position <= (self._position or 0)]
             rows = await self._rows(lines, begin if reset else after)
             # From here on nothing is awaited: no frame is missed, and none comes twice.
             pending = self._pending.values()
