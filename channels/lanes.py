@@ -42,12 +42,11 @@ class Lanes:
 
     async def _run(self, lane: str) -> None:
         waiting = self._lanes[lane]
-        try:
-            while waiting:
-                await self._contained(waiting[0])
-                waiting.popleft()
-        finally:
-            del self._lanes[lane]
+        while waiting:
+            await self._contained(waiting[0])
+            waiting.popleft()
+        # A lane that was cut off keeps its place: what still comes must not overtake what it held.
+        del self._lanes[lane]
 
     async def _contained(self, work: Work) -> None:
         try:
