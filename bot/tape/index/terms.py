@@ -11,6 +11,7 @@ Rule 4: terms are ASCII letters and digits and characters beyond ASCII: no sign 
 from __future__ import annotations
 
 import re
+import threading
 import unicodedata
 from collections.abc import Callable, Iterator
 from functools import lru_cache
@@ -52,6 +53,7 @@ _STEMMERS = {
     "ARABIC": "arabic",
     "DEVANAGARI": "hindi",
 }
+_STEMMING = threading.Lock()
 
 
 def terms_of(text: str) -> list[str]:
@@ -126,7 +128,9 @@ def _term(word: str) -> str:
     word = word[:_LONGEST]
     if word in _COMMON or script not in _STEMMERS:
         return word
-    return _stem(script)(word) or word
+    # A stemmer keeps its word in itself: two threads at once would cut each other's.
+    with _STEMMING:
+        return _stem(script)(word) or word
 
 
 @lru_cache
