@@ -3,7 +3,8 @@
 Rule 1: a quote occurs in the message cited; what counts is the whole sentence around it.
 Rule 2: words that are not a person's own keep their true origin: the gate does not believe them.
 Rule 3: a claim holds no name, number, date or negation that the sentence does not.
-Rule 4: in a group a fact says who said it.
+Rule 4: where a claim does not hold, what the person stated is kept as they said it.
+Rule 5: in a group a fact says who said it.
 """
 
 from __future__ import annotations
@@ -11,17 +12,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
+from itertools import product
 
 from bot.consolidation.prompts import Cited, OperationAnswer
 from bot.memory.facts.citing import cite, cite_others, is_own, others_words, words_in
-from bot.memory.facts.fact import Evidence, Fact
+from bot.memory.facts.fact import LONGEST_QUOTE, Evidence, Fact
 from bot.memory.facts.proposals import Proposal
-from bot.memory.gate.claims import holding, overlap, unsupported
+from bot.memory.gate.claims import holding, is_statement, overlap, unsupported
 from bot.memory.gate.ending import not_ended
 from bot.memory.gate.orders import gives_orders
 from bot.memory.transcript import is_owner, said_on, speaker
 from bot.tape.entries import TapeEntry
 
+_SHORT = 8
+"""Words of an answer that leaves out what it is about."""
+_LOOKED_BACK = 2
 _TEXTS = frozenset({"add", "supersede"})
 _ORDERS = "it tells the assistant what to do, and the words are not {whose}"
 
@@ -108,35 +113,77 @@ class Checker:
     def _claimed(self, made: Proposal, own: Sequence[_Found]) -> Proposal:
         if not made.text:
             return replace(made, why="it has no text")
-        carriers, why = self._carriers(made.text, own)
+        fact = self.facts.get(made.fact or 0)
+        carriers, why = self._carriers(made.text, own, fact.text if fact else "")
         if why:
-            return replace(made, why=why)
+            carriers = _statements(own)
+            if not carriers:
+                return replace(made, why=why)
+            made = self._in_own_words(made, carriers, why)
         made = _resting_on(made, carriers)
         suspect = ""
         if carriers[0].evidence.origin == "member":
             who = carriers[0].evidence.who
             made = made if made.text.startswith(who) else replace(made, text=f"{who}: {made.text}")
+            made = replace(made, instead=f"{who} {made.instead}") if made.instead else made
             said = " ".join([made.text, *(one.sentence for one in carriers)])
             if not all(is_owner(one.entry) for one in carriers) and gives_orders(said):
                 suspect = _ORDERS.format(whose="an owner's")
         return replace(made, suspect=suspect)
 
-    def _carriers(self, claim: str, own: Sequence[_Found]) -> tuple[Sequence[_Found], str]:
-        """Return the sentences that carry a claim: one of them, or all that one person said of it."""
+    def _carriers(
+        self, claim: str, own: Sequence[_Found], known: str = ""
+    ) -> tuple[Sequence[_Found], str]:
+        """Return the sentences that carry a claim: one of them, or all that one person said of it.
+
+        Args:
+            claim: The claim.
+            own: The sentences that are cited.
+            known: The text of the fact whose place it is to take.
+        """
         tries: list[Sequence[_Found]] = [[one] for one in own]
         related = [one for one in own if overlap(claim, one.sentence) > 0]
         if len(related) > 1 and len({one.evidence.sender for one in related}) == 1:
             tries.append(related)
         why: str | None = None
-        for sentences in tries:
+        grounds = dict.fromkeys(("", known, self._before(own[-1])))
+        for ground, sentences in product(grounds, tries):
             said = " ".join(one.sentence for one in sentences)
             last = sentences[-1].entry
-            why = unsupported(
-                claim, said, when=said_on(last, self.timezone), names=(speaker(last),)
+            lacking = unsupported(
+                claim,
+                said,
+                when=said_on(last, self.timezone),
+                names=(speaker(last),),
+                known=ground,
             )
-            if why is None:
+            if lacking is None:
                 return sentences, ""
+            why = why or lacking
         return (), why or ""
+
+    def _before(self, found: _Found) -> str:
+        """Return what the person had said right before a short answer, which tells what it is about."""
+        if len(found.sentence.split()) > _SHORT:
+            return ""
+        said = [
+            words_in(one)
+            for one in self.entries
+            if one.id < found.entry.id
+            and is_own(one)
+            and cite(self.tape, one).sender == found.evidence.sender
+        ]
+        return " ".join(said[-_LOOKED_BACK:])
+
+    def _in_own_words(self, made: Proposal, own: Sequence[_Found], why: str) -> Proposal:
+        """Return what a person said in place of what was made of it; it ends a fact only if it says so."""
+        words = _joined(own)
+        made = replace(made, instead=f'said: "{words}"', lacking=why)
+        fact = self.facts.get(made.fact or 0)
+        day = said_on(own[-1].entry, self.timezone)
+        if made.op == "supersede" and fact and not_ended(fact.text, words, day) is not None:
+            return replace(made, op="add", fact=None)
+        return made
 
     def _ended(self, made: Proposal, fact: Fact, own: Sequence[_Found]) -> Proposal:
         """Return the end of a fact, resting on the sentences that end it."""
@@ -146,6 +193,18 @@ class Checker:
             if why is None:
                 return _resting_on(made, [one])
         return replace(made, why=f"fact {fact.id} does not end: {why}")
+
+
+def _statements(found: Sequence[_Found]) -> list[_Found]:
+    """Return what one person states, as far as it can be kept as a fact; nothing where it cannot."""
+    stated = [one for one in found if is_statement(one.sentence) and not gives_orders(one.sentence)]
+    stated = [one for one in stated if one.evidence.sender == stated[-1].evidence.sender]
+    words = _joined(stated)
+    return stated if " " in words and len(words) <= LONGEST_QUOTE else []
+
+
+def _joined(found: Sequence[_Found]) -> str:
+    return " ".join(dict.fromkeys(" ".join(one.sentence.split()) for one in found))
 
 
 def _resting_on(made: Proposal, carriers: Sequence[_Found], why: str = "") -> Proposal:

@@ -182,7 +182,8 @@ async def _judge(label: LabelledClaim) -> Judged:
 
 def _fate(label: LabelledClaim, decided: Decided) -> Judged:
     believed = decided.verdict == "approved" or (decided.verdict == "known" and decided.fact)
-    return Judged(label, "claim" if believed else "refused", decided.reason)
+    as_it_is: Fate = "quote" if decided.proposal.instead else "claim"
+    return Judged(label, as_it_is if believed else "refused", decided.reason)
 
 
 def _entry(said: SaidMessage) -> TapeEntry:

@@ -50,6 +50,7 @@ _INTRODUCES = re.compile(
 _WORKED_ON = re.compile(
     r"(?:(?:please|pls|can you|could you|hey|ok|now|for (?:the|a|my)|bitte|s'il te plait|por favor|per favore|пожалуйста),? ){0,2}"
     r"(?:draft|translate|proofread|rephrase|rewrite|paraphrase|summari[sz]e|pretend|role ?play|correct|shorten|polish"
+    r"|(?:help me with )?(?:my|the|a) (?:[^\W\d_]{1,15} ){0,2}(?:story|novel|poem|song|essay|speech|script)\b"
     r"|(?:fix|check|improve) (?:the|my|this)\b|write (?:me )?(?:a|an|my|the)\b|lyrics|(?:an )?example|caption|slogan|headline"
     r"|ubersetz\w*|korrigier\w*|formulier\w*|schreib\w* (?:mir |uns )?ein\w{0,2}\b|traduis\w*|traduire|corrige\w*|ecris\w*"
     r"|traduce\w*|escribe\w*|redacta\w*|traduci\w*|correggi\w*|scrivi\w*|traduz\w*|escreve\w*|переведи\w*|исправь\w*"
@@ -60,8 +61,10 @@ _STAMPED = re.compile(
 )
 _ANGLED = re.compile(r"<[^<>\n/]{1,40}> \S")
 _LABELLED = re.compile(r"([^\W\d_][^\s:]{0,20}(?: [^\s:]{1,20}){0,2}): (\S.*)$")
+_SIGNED_AT = re.compile(r"[^\W\d_][^,\n]{0,40}, \[[^\]\n]{0,30}\d:\d\d[^\]\n]{0,10}\]:?$")
 _NAMED_AT = re.compile(r"[^\W\d_][^\s:]{0,20}(?: [^\s:]{1,20}){0,2} \d{1,2}[:.]\d\d$")
 _SUBTITLE = re.compile(r"\d{1,2}:\d\d(?::\d\d)?[.,]\d{1,3} --> ")
+_QUOTATION = re.compile(r":\s?([\"“„«][^\"“”„«»\n]{12,400}[\"”“»])")
 _SPEAKERS = frozenset("me ich moi yo io eu я q a user assistant you".split())
 _TOPICS = frozenset(
     "ps p.s fyi note notes update edit info hinweis btw reminder fact correction today tomorrow work job home name city"
@@ -124,6 +127,7 @@ def _spans(text: str, writer: str) -> tuple[tuple[int, int], ...]:
     spans = [
         (one.start, one.end) for one, is_theirs in zip(lines, theirs, strict=True) if is_theirs
     ]
+    spans += [hit.span(1) for hit in _QUOTATION.finditer(head)]
     return _joined([*spans, *_blocks(head), *_worked_on(lines)], head)
 
 
@@ -166,8 +170,9 @@ def _timed(lines: list[_Line], theirs: list[bool]) -> None:
                 theirs[at - 1] = True
         running &= bool(line.low)
         theirs[at] |= running or bool(_STAMPED.match(line.low) or _ANGLED.match(line.low))
-    named = [at for at, line in enumerate(lines) if _NAMED_AT.match(line.low)]
-    if len(named) > 1:
+    signed = [at for at, line in enumerate(lines) if _SIGNED_AT.match(line.low)]
+    named = signed or [at for at, line in enumerate(lines) if _NAMED_AT.match(line.low)]
+    if signed or len(named) > 1:
         last = next((at for at in range(named[-1], len(lines)) if not lines[at].low), len(lines))
         theirs[named[0] : last] = [True] * (last - named[0])
 

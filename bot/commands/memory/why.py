@@ -12,6 +12,7 @@ from bot.commands.pages import page_of, paged
 from bot.commands.registry import CommandContext, CommandReply
 from bot.memory.facts.fact import Evidence, Fact
 from bot.memory.facts.recorded import decision_on
+from bot.memory.gate.likeness import folded
 from bot.memory.transcript import shown_time
 from bot.tape.entries import TapeEntry
 
@@ -63,6 +64,9 @@ class _Told:
         if entry is not None and decided is not None:
             # Markdown takes a line right below a list for a part of its last item.
             yield f"\nDecision of {self._dated(entry)}: {verdict(decided)}."
+            proposed = decided.proposal.text
+            if proposed and folded(proposed) != folded(fact.text):
+                yield f"It had been proposed as: {literal(proposed)}"
 
     def _may_see(self) -> bool:
         asker = self._context.asker

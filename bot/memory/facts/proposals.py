@@ -48,6 +48,8 @@ class Proposal:
             ``drop`` a pending one.
         text: Of ``add``, ``supersede`` and ``restate``.
         fact: Number of the fact that it is about.
+        instead: What is to be believed in place of the text, which is kept beside it: words of the person's own.
+        lacking: Why the text itself is not to be believed; empty without ``instead``.
         subject: What the text is about, in a word or two.
         evidence: What it rests on; every piece was found on a tape.
         why: Says against it what the proposer's own checks found; empty where it holds.
@@ -62,6 +64,8 @@ class Proposal:
     evidence: tuple[Evidence, ...] = ()
     why: str = ""
     suspect: str = ""
+    instead: str = ""
+    lacking: str = ""
     before: Before | None = None
 
 

@@ -14,7 +14,16 @@ from datetime import date
 from functools import lru_cache
 
 from bot.memory.gate.claim import USER, Claim, take_apart
-from bot.memory.gate.clauses import clauses, repeats, sentences, supposes, takes_back
+from bot.memory.gate.clauses import (
+    asks_for,
+    clauses,
+    doubts,
+    repeats,
+    sentences,
+    supposes,
+    takes_back,
+    wants,
+)
 from bot.memory.gate.dates import Day, fits, told_days
 from bot.memory.gate.lexicon import (
     CASELESS,
@@ -27,10 +36,11 @@ from bot.memory.gate.lexicon import (
     plain,
     words,
 )
-from bot.memory.gate.naming import Names
+from bot.memory.gate.naming import Names, mixed
 from bot.memory.gate.numerals import with_digits
 from bot.memory.gate.opposites import opposite, other_person
 from bot.memory.gate.quantities import quantities
+from bot.memory.gate.roles import misplaced
 from bot.memory.gate.speech import Clause
 from bot.memory.gate.unsaid import unsaid
 
@@ -39,8 +49,12 @@ MAX_CLAIM = 2_000
 MAX_SAID = 20_000
 """What was said is read so far, in characters."""
 
+_ANY_USER = re.compile(USER.pattern, re.IGNORECASE)
 _DAYS = re.compile(r"\d{4}-\d\d-\d\d|\d{1,4}[年月日]")
-_OWN_WORDS = re.compile(r'The user said: "(.*)"', re.DOTALL)
+_OWN_WORDS = re.compile(r'(?:The user )?said: "(.*)"', re.DOTALL)
+_HALVES = re.compile(r"\d ?(?:am|a\.m|pm|p\.m)\b|\d[:.]\d\d")
+_ITEMS = re.compile(r",|&|\b(?:and|und|et|y|e|и)\b")
+_SHORT_ITEM = 3
 _COMMON_ONLY = 2
 
 
@@ -103,7 +117,12 @@ def _splits(whole: str, at: int) -> bool:
 
 
 def unsupported(
-    claim: str, said: str, *, when: date | None = None, names: Collection[str] = ()
+    claim: str,
+    said: str,
+    *,
+    when: date | None = None,
+    names: Collection[str] = (),
+    known: str = "",
 ) -> str | None:
     """Return why what was said does not carry a claim, in plain words; None where it does.
 
@@ -112,8 +131,10 @@ def unsupported(
         said: The sentences that are its evidence, as the person wrote them.
         when: The day on which they were said, for "tomorrow" and the like.
         names: How the speaker is called; a claim about them speaks of the user.
+        known: What was said or believed of it before, which a claim may hold as well.
     """
-    said = said[:MAX_SAID]
+    newest = said[:MAX_SAID]
+    said = f"{_as_said(known[:MAX_SAID])} {said}"[:MAX_SAID] if known else newest
     if len(claim) > MAX_CLAIM:
         return "it is too long to be checked"
     if not words(fold(said)) or not words(fold(claim)):
@@ -129,8 +150,15 @@ def unsupported(
         _not_stated(wanted, spoken, stated, when)
         or other_person(wanted, stated)
         or opposite(wanted, stated)
-        or unsaid(wanted, said, stated)
+        or misplaced(wanted, said, stated)
+        or unsaid(wanted, said, stated, newest)
     )
+
+
+def _as_said(known: str) -> str:
+    """Return a fact as the person would say it."""
+    known = re.sub(r"(?i)\b(?:the )?user's\b", "my", plain(known))
+    return _ANY_USER.sub("I", known).rstrip(". ") + "."
 
 
 def missing(claim: str, said: str, when: date | None) -> str | None:
@@ -151,6 +179,8 @@ def missing(claim: str, said: str, when: date | None) -> str | None:
 def _missing(claim: Claim, said: str, when: date | None) -> str | None:
     """Return which name, number or date of a claim was not said."""
     known = Names(said)
+    if (odd := mixed(claim.text)) and odd not in said:
+        return f"the name {odd[:60]} is not in it"
     for name in claim.names:
         if name not in known:
             return f"the name {name[:60]} is not in it"
@@ -169,7 +199,7 @@ def _missing_number(claim: Claim, said: str, when: date | None) -> str | None:
         for run in wanted.joined
         if any(run.lstrip("0") in one or one.lstrip("0") in run for one in there.joined)
     ]
-    readings = there.readings
+    readings = there.readings | _listed(said)
     for day in wanted.days:
         if not fits(day, told, when) and not (
             day.month is None and day.year and str(day.year) in readings
@@ -180,11 +210,31 @@ def _missing_number(claim: Claim, said: str, when: date | None) -> str | None:
         years = (
             [Day(int(shown))] if shown.isdecimal() and len(shown) == 4 and shown != "0000" else []
         )
+        if _is_hour(next(iter(means)), readings, low):
+            continue
         if means & readings or any(digits and digits in run for run in whole):
             continue
         if not any(day.year == year.year for year in years for day in told):
             return f"the number {shown.strip()[:60]} is not in it"
     return None
+
+
+def _is_hour(wanted: str, readings: frozenset[str], low: str) -> bool:
+    """Tell whether a time of a claim is an hour that was said: "at 10"; "at 3" may be in the afternoon."""
+    hour, _, minutes = wanted.partition(":")
+    if minutes != "00" or not hour.isdecimal():
+        return False
+    return hour in readings or (str(int(hour) - 12) in readings and _HALVES.search(low) is None)
+
+
+def _listed(said: str) -> frozenset[str]:
+    """Return how many things what was said lists: who names three children has three."""
+    found = set()
+    for sentence in sentences(said):
+        items = [one.split() for one in _ITEMS.split(fold(sentence)) if one.strip(" .!?")]
+        if len(items) > 2 or (len(items) == 2 and len(items[1]) <= _SHORT_ITEM):
+            found.add(str(len(items)))
+    return frozenset(found)
 
 
 def _missing_signs(claim: Claim, said: str) -> str | None:
@@ -209,7 +259,9 @@ def _missing_signs(claim: Claim, said: str) -> str | None:
 def _states(clause: Clause, claim: Claim) -> bool:
     """Tell whether a clause states something, as far as this claim goes."""
     if clause.why == "supposes":
-        return supposes(claim.text)
+        return supposes(claim.text) and (not doubts(clause.text) or doubts(claim.text))
+    if clause.why == "asks":
+        return asks_for(clause.text) and wants(claim.text)
     if clause.why == "reports":
         said_of = Terms([*claim.terms, *claim.kin])
         if UNSPACED.search(claim.low) and any(one and one in claim.low for one in clause.teller):
@@ -218,6 +270,12 @@ def _states(clause: Clause, claim: Claim) -> bool:
             not clause.teller and repeats(claim.text)
         )
     return not clause.why
+
+
+def is_statement(said: str) -> bool:
+    """Say whether somebody tells what they say: they do not ask, suppose, joke or repeat others in any part of it."""
+    found = clauses(said[:MAX_SAID])
+    return bool(found) and not any(clause.why for clause in found)
 
 
 _WHY = {

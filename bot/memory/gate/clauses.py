@@ -30,6 +30,7 @@ from bot.memory.gate.speech import (
     ASKS_BARE,
     ASKS_FIRST,
     CUT,
+    DOUBTS,
     ENDING,
     IF,
     IFISH_CLAIM,
@@ -43,12 +44,14 @@ from bot.memory.gate.speech import (
     REASON,
     REPORTS,
     REPORTS_UNSPACED,
+    REQUESTS,
     SAFE_START,
     SPEAKER,
     SUPPOSES,
     TAG,
     TAKES_BACK,
     THIRD_TELLER,
+    WANTS,
     WISHES,
     Clause,
 )
@@ -119,7 +122,7 @@ def _of_sentence(sentence: str, last: frozenset[str]) -> list[Clause]:
     if knows and (knows.start() == 0 or low[knows.start() - 1] in " ,¿"):
         text, asks = text[knows.end() :], False
         text = re.sub(r"(?<![?？吗\s])[?？吗\s]++$", "", text)
-    text = QUOTED.sub(_marked, text)
+    text = _ANYTHING_BUT.sub("not", QUOTED.sub(_marked, text))
     parts = [part.strip() for part in CUT.split(text) if part and part.strip(" .!?…")]
     asking = [
         _begins_as_question(fold(part), marked=asks, first=not at) for at, part in enumerate(parts)
@@ -162,6 +165,7 @@ def _of_sentence(sentence: str, last: frozenset[str]) -> list[Clause]:
     return found
 
 
+_ANYTHING_BUT = re.compile(r"\banything but\b", re.IGNORECASE)
 _QUOTE = "\x01"
 
 
@@ -254,6 +258,21 @@ def _kin_in(low: str) -> frozenset[str]:
 def supposes(claim: str) -> bool:
     """Tell whether a claim itself says that it is a wish, a plan or a condition."""
     return bool(IFISH_CLAIM.search(fold(claim)))
+
+
+def asks_for(text: str) -> bool:
+    """Tell whether a question asks the assistant to do something."""
+    return bool(REQUESTS.search(fold(text)))
+
+
+def wants(claim: str) -> bool:
+    """Tell whether a claim says what somebody wants."""
+    return bool(WANTS.search(fold(claim)))
+
+
+def doubts(text: str) -> bool:
+    """Tell whether a text leaves open whether something will be or is so."""
+    return bool(DOUBTS.search(fold(text)))
 
 
 def repeats(claim: str) -> bool:

@@ -7,6 +7,7 @@ Rule 2: a date fits one that was told if it is not more exact than that.
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 
@@ -172,13 +173,47 @@ def told_days(text: str, when: date) -> list[Day]:
         if kind:
             days += _told_by(all_words[max(0, at - 4) : at], all_words[at + 1 : at + 3], kind, when)
         elif word in WEEKDAYS:
-            ahead = (WEEKDAYS[word] - when.weekday()) % 7
-            days += [_full(when + timedelta(days=ahead + weeks)) for weeks in (-7, 0, 7)]
+            days += _weekdays(WEEKDAYS[word], all_words[at - 1] if at else "", when)
+    days += _of_the_month(plain, when, [one for one in days if one.month and one.day is None])
     for name, weekday in WEEKDAYS.items():
         if UNSPACED.search(name) and len(name) > 1 and name in text:
             ahead = (weekday - when.weekday()) % 7
             days += [_full(when + timedelta(days=ahead + weeks)) for weeks in (-7, 0, 7)]
     return days
+
+
+_MONTHS_END = re.compile(
+    r"\bend of (?:the|this) month\b|\bende (?:des|dieses) monats?\b|\bfin du mois\b|\b(?:fin|final|fines) de(?:l| este)? mes\b"
+    r"|\bfine (?:del )?mese\b|\bfim do mes\b|\bв конце месяца\b"
+)
+_DAY_ALONE = re.compile(
+    r"\b(?:the |am |le |el |il |o |dia )(\d{1,2})(?:st|nd|rd|th|\.)?(?![\d:.,/]*\d)"
+)
+
+
+def _weekdays(weekday: int, before: str, when: date) -> list[Day]:
+    """Return the days that a weekday may mean: any that is near, unless it is the next or the last one."""
+    ahead = (weekday - when.weekday()) % 7
+    weeks: tuple[int, ...] = (-7, 0, 7)
+    if before.startswith(_NEXT):
+        weeks = (0, 7) if ahead else (7,)
+    elif before.startswith(_LAST):
+        weeks = (-7,)
+    return [_full(when + timedelta(days=ahead + week)) for week in weeks]
+
+
+def _of_the_month(text: str, when: date, months: list[Day]) -> list[Day]:
+    """Return the days that are told by their number, or as the end of a month: of a month told, else of a near one."""
+    near = [_months_on(when, shift) for shift in (-1, 0, 1)]
+    places = [(one.year, one.month) for one in months] or near
+    found = []
+    if _MONTHS_END.search(text):
+        found.append(_full(date(*near[-1], 1) - timedelta(days=1)))
+    for hit in _DAY_ALONE.finditer(text):
+        for year, month in places:
+            if year and month and 0 < int(hit[1]) <= monthrange(year, month)[1]:
+                found.append(_full(date(year, month, int(hit[1]))))
+    return found
 
 
 def _told_by(before: list[str], after: list[str], unit: str, when: date) -> list[Day]:

@@ -142,7 +142,7 @@ class Deciding:
     # What is new.
 
     def _added(self, proposal: Proposal) -> Decided:
-        text = " ".join(proposal.text.split()).lstrip("-*•#> ")
+        text = " ".join((proposal.instead or proposal.text).split()).lstrip("-*•#> ")
         if (why := self._unfit(proposal, text)) is not None:
             return Decided(proposal, "refused", why, signals={"source_quality": 0.0})
         twin = self._standing.twin(text)
@@ -200,7 +200,8 @@ class Deciding:
         )
         decision = self._gate.evaluate(request, self._now)
         if decision.target_compartment == "semantic":
-            return "approved", decision.reason
+            own = f"kept in the person's own words: of what was proposed, {proposal.lacking}"
+            return "approved", own if proposal.instead else decision.reason
         if decision.target_compartment == "working":
             return "pending", decision.reason
         return "logged" if decision.approved else "refused", decision.reason

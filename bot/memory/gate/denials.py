@@ -36,6 +36,11 @@ _PORTUGUESE = frozenset(
     "eu nao moro mora trabalha na do da meu minha meus minhas sou tenho trabalho gosto voce e em estou uma um".split()
 ) - {"e", "um", "uma", "em"}
 
+_WITHOUT = re.compile(r"\brefus(?:e|es|ed|ing) to\b")
+_LESS = re.compile(
+    r"\b(?!unless|nevertheless|nonetheless|regardless|useless|harmless|countless|wireless|less)([^\W\d_]{3,20})less\b"
+)
+
 
 def _negator(word: str, at: int, all_words: list[str]) -> bool:
     if word.endswith("n't") or word.startswith("n'"):
@@ -52,7 +57,8 @@ def _negator(word: str, at: int, all_words: list[str]) -> bool:
 
 def denied(part: str, low: str, following: str, before: Clause | None) -> tuple[str, str, bool]:
     """Return the denied and the stated words of a clause, and whether it denies."""
-    clean = IDIOMS.sub(" ", low)
+    clean = _WITHOUT.sub(" not ", IDIOMS.sub(" ", low))
+    clean = _LESS.sub(r"not \1", clean)
     if UNSPACED.search(clean):
         denies = bool(NOT_UNSPACED.search(clean))
         return (clean, "", True) if denies else ("", clean, False)

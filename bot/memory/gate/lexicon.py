@@ -91,6 +91,8 @@ STOPPED = re.compile(
     r"|antes|ya no|smesso|una volta|deixei de|deixou de|parei de|parou de"
     r"|бросил\w{0,2}|перестал\w{0,2}|больше не|раньше|"
     r"sold|died|dead|passed away|broke up|split up|divorced|retired|cancell?ed|former|formerly"
+    r"|(?:i was|we were) (?:a|an)|dropped|called off|got rid of|gave away|given away|(?:жил|работал|учил)\w?|until (?:last|\d{4}|recently)|tried|(?:i|we) had (?:a|an|my|our|two|three)|back then|growing up|as a (?:child|kid|boy|girl)|damals|als kind|habitais|travaillais|vivais"
+    r"|j'avais|tenia|vivia|trabajaba|de pequen[oa]|avevo|vivevo|abitavo|suonavo|lavoravo|tinha|morava|trabalhava"
     r"|previously|ex|left (?!hand|side)|gestorben|verkauft|gekundigt|verlassen|getrennt|mort"
     r"|vendu|quitte|quitter|murio|vendi|vendio|morto|morta|venduto|lasciato|morreu|vendeu|умер"
     r"\w{0,3}|продал\w{0,2}|уволил\w{0,3}|ушел|ушла)\b|戒|不再|以前|やめ|辞め|死|昔は|曾经"
@@ -186,7 +188,7 @@ KIN = _rows(
     son: son sons sohn söhne fils hijo hijos figlio figli filho filhos сын сына сыну сыном syn zoon sønn 儿子 息子 아들 ابني
     daughter: daughter daughters tochter töchter fille hija hijas figlia figlie filha filhas дочь дочери дочка дочки dochter córka 女儿 娘 딸 ابنتي
     child: child children kid kids baby kind kinder enfant enfants niño niños bambino bambini criança ребенок ребенка дети 孩子 子供 子ども 아이
-    friend: friend friends buddy freund freundin freunde ami amie amis amigo amiga amigos amico amica друг друга другу подруга подруги przyjaciel vriend vän venn 朋友 友達 友人 친구 صديقي
+    friend: mate pal buddy kumpel copain copine pote friend friends buddy freund freundin freunde ami amie amis amigo amiga amigos amico amica друг друга другу подруга подруги przyjaciel vriend vän venn 朋友 友達 友人 친구 صديقي
     partner: partner partnerin girlfriend boyfriend gf bf fiancé fiancée novio novia fidanzato fidanzata ragazzo ragazza namorado namorada petit-ami copain copine spouse 女朋友 男朋友 彼女 彼氏
     colleague: colleague colleagues coworker co-worker kollege kollegin collègue colega collega коллега 同事 同僚
     boss: boss manager supervisor chef chefin patron jefe jefa capo chefe начальник 老板 上司

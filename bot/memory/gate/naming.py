@@ -31,6 +31,10 @@ _ADDRESS = re.compile(
     r"(?:https?://|www\.)[^\s<>\"]{3,300}|[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}|@\w{2,64}"
 )
 _TOKEN = re.compile(r"[^\W_]+(?:['’.&+-][^\W_]+)*[+#]*")
+_MIXED = re.compile(
+    r"[A-Za-z][^\W\d_]{0,40}[Ͱ-ӿ][^\W\d_]{0,40}|[Ͱ-ӿ][^\W\d_]{0,40}[A-Za-z][^\W\d_]{0,40}"
+)
+_UNIT = re.compile(r"[ckm]?m[23]|\d+[a-z]{1,3}")
 _ENDS = frozenset('.!?。！？:"“„«([')
 _SUBJECT_OF = frozenset(
     """
@@ -97,6 +101,12 @@ _INFLECTED = frozenset(
 )  # fmt: skip
 
 
+def mixed(text: str) -> str:
+    """Return the first word that mixes Latin letters with Greek or Cyrillic ones, which look alike; else nothing."""
+    found = _MIXED.search(text)
+    return found.group() if found else ""
+
+
 def names_of(claim: str) -> list[str]:
     """Return the names that a claim holds, as written."""
     text = plain(claim)
@@ -116,7 +126,14 @@ def names_of(claim: str) -> list[str]:
 
 def _is_name(word: str, after: str, *, begins: bool) -> bool:
     low = fold(word).removesuffix("'s")
-    if low in MONTHS or low in WEEKDAYS or low in NUMBERS or low in _TITLES or low.isdecimal():
+    if (
+        _UNIT.fullmatch(low)
+        or low in MONTHS
+        or low in WEEKDAYS
+        or low in NUMBERS
+        or low in _TITLES
+        or low.isdecimal()
+    ):
         return False
     letters = [sign for sign in word if sign.isalpha()]
     if not letters or UNSPACED.search(word):

@@ -25,6 +25,11 @@ from bot.memory.gate.lexicon import (
 from bot.memory.gate.naming import Names
 from bot.memory.gate.speech import Clause
 
+_LOST = re.compile(r"\b(?:lost|verloren|perdu|perdio|perso|perdeu|потерял\w?)\b")
+
+_STATES = frozenset(("=allergic", "vegetarian", "vegan"))
+"""What may carry that somebody does not eat something, and never that they are not so."""
+
 
 def speaks_of(clause: Clause, claim: Claim) -> bool:
     """Tell whether a clause may carry a claim, by whom both speak of."""
@@ -67,7 +72,8 @@ def other_person(claim: Claim, stated: tuple[Clause, ...]) -> str | None:
     if len(right) == len(stated) or UNSPACED.search(claim.low):
         return None
     mine = ", ".join(clause.text for clause in right)
-    theirs = ", ".join(clause.text for clause in stated if clause not in right)
+    # A name between commas says more of who was spoken of.
+    theirs = ", ".join(one.text for one in stated if one not in right and " " in one.text)
     here, there = Terms(content(fold(mine))), Terms(content(fold(theirs)))
     known, others = Names(mine), Names(theirs)
     if any(one in there and one not in here for one in claim.terms) or any(
@@ -80,7 +86,10 @@ def other_person(claim: Claim, stated: tuple[Clause, ...]) -> str | None:
 def opposite(claim: Claim, stated: tuple[Clause, ...]) -> str | None:
     """Return why what was said denies the claim, or does not deny what the claim denies."""
     right = [clause for clause in stated if speaks_of(clause, claim)]
-    denies = any(clause.negated or clause.ended or clause.loose for clause in right)
+    denies = any(
+        clause.negated or clause.ended or clause.loose or IMPLIED.search(fold(clause.text))
+        for clause in right
+    )
     if claim.negated and not denies:
         return "it does not deny that"
     past = bool(PAST.search(claim.low)) or claim.negated
@@ -90,7 +99,7 @@ def opposite(claim: Claim, stated: tuple[Clause, ...]) -> str | None:
         return _opposite_signs(claim, right, held)
     no, yes = Terms(content(denied)), Terms(content(held))
     implied = IMPLIED.search(claim.low)
-    if implied:
+    if implied and not claim.negated:
         return _opposite_implied(term(implied.group()), no, yes, denies=denies)
     if "=like" in claim.terms and not claim.negated and "=hate" in yes and "=like" not in yes:
         return "it says the opposite"
@@ -112,7 +121,7 @@ def _opposed(
 ) -> str | None:
     denied = Terms(content(" , ".join(clause.denied for clause in claim.shape)))
     held = Terms(content(" , ".join(clause.held for clause in claim.shape)))
-    ends = any(clause.ended for clause in claim.shape)
+    ends = any(clause.ended for clause in claim.shape) or bool(_LOST.search(claim.low))
     for one in (*claim.terms, *claim.names):
         name = one in claim.names
         low = term(fold(one)) if name else one
@@ -120,7 +129,8 @@ def _opposed(
         is_yes = one in names_yes if name else one in yes
         if is_no and not is_yes and not ends and low not in denied:
             return "it says the opposite"
-        if is_yes and not is_no and not ended and low in denied and low not in held:
+        excused = ended and one not in _STATES
+        if is_yes and not is_no and not excused and low in denied and low not in held:
             return "it says the opposite"
     return None
 

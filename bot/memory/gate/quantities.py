@@ -28,6 +28,11 @@ _DOTTED = re.compile(
     r"(?:\2(\d{4}|\d\d)(?![\d/])|(?<=\.\d)\.(?!\d)|(?<=\.\d\d)\.(?!\d)|(?<=/\d)(?![\d./,])|(?<=/\d\d)(?![\d./,]))"
 )
 _CJK_DATE = re.compile(r"(?:(\d{4})年)?(?:(\d{1,2})月(?!间))(?:(\d{1,2})[日号號])?|(\d{4})年")
+_HALF = re.compile(r"\bhalf past (\d{1,2})\b")
+_OTHER = re.compile(r"\bevery other\b|\balle zwei\b|\bun \w+ sur deux\b|\bcada dos\b")
+_DUE = re.compile(
+    r"\bdue(?= (?:in|on|at|to|by|date|from|back|next|this|tomorrow|before|after|end)\b|[.;]?$)"
+)
 _COUNTER = re.compile(
     r"(?<![一二两兩三四五六七八九十百千零〇])[一二两兩三四五六七八九十百千零〇]++(?=[个個岁歳才月日年点時号天只匹本枚冊回台名杯次件人週周支隻条])"
 )
@@ -45,6 +50,14 @@ _MONTH_DAY = re.compile(
     rf"\b({_MONTH_WORDS})\b\.? (?:the )?(\d{{1,2}})(?:st|nd|rd|th)?\b(?!:)(?:,? (\d{{4}}))?"
 )
 _MONTH_ONLY = re.compile(rf"\b({_MONTH_WORDS})\b(?:\.?,? (?:de |of )?(\d{{4}}))?")
+
+
+_ORDINARY = {
+    month: re.compile(rf"\b(?:{month.capitalize()}|(?:fin|debut|mi|de|en|ab|im) {month})\b")
+    for month in MONTHS
+    if len(month) <= 4
+}
+"""Months whose names are ordinary words as well, where they are surely months."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +161,7 @@ def _month_names(original: str, text: str) -> list[Day]:
     days = []
     for hit in _MONTH_ONLY.finditer(text):
         written = hit[1]
-        if len(written) <= 4 and not re.search(rf"\b{written.capitalize()}\b", original):
+        if written in _ORDINARY and not _ORDINARY[written].search(original):
             continue
         days.append(Day(_year(hit[2]), MONTHS[written], shown=hit.group()))
     return days
@@ -163,10 +176,14 @@ def quantities(original: str, text: str, *, demanded: bool) -> Quantities:
         demanded: They are to be looked for elsewhere, so that what may be no number is left out
             (signs of Chinese numerals that nothing is counted by); else each possible reading counts.
     """
+    # "Due" is Italian for two.
+    text = _DUE.sub(" ", text)
     if demanded:
         text = _COUNTER.sub(lambda run: cjk(run.group()), text)
         text = re.sub(CJK_NUMBER, " ", text)
-    plain = with_digits(text)
+    plain = _HALF.sub(r"\1:30", with_digits(text))
+    if _OTHER.search(plain):
+        plain += " 2"
     days, rest = _take_days(plain)
     days += _month_names(original, rest if demanded else plain)
     found: list[tuple[str, frozenset[str]]] = _clock(rest)

@@ -29,7 +29,7 @@ ASKS_FIRST = re.compile(
     r"|onde|quem|qual|quanto|voce pode|где|когда|кто|почему|как|сколько|какой|какая|можешь|куда|зачем)\b"
 )
 ASKS_BARE = re.compile(
-    r"(?:so |and |but |ok(?:ay)?,? |hey,? |please,? )?(?:(?:what|where|when|why|who|how|which \w+) (?:is|are|am|do|does|did|was|were|can|should|would|will)\b|what's|where's|who's|how (?:many|much|old)"
+    r"(?:so |and |but |ok(?:ay)?,? |hey,? |please,? )?(?:(?:does|did) \w+|(?:what|where|when|why|who|how|which \w+) (?:is|are|am|do|does|did|was|were|can|should|would|will)\b|what's|where's|who's|how (?:many|much|old)"
     r"|(?:do|does|did|am|is|are|was|were|have|can|could|would|should|may) (?:i|you|we|my|your)\b|(?:wohne|bin|habe|heisse|lebe|kannst|weisst) (?:ich|du)\b|wo (?:wohne|bin|ist)|est-ce|qu'est-ce)\b"
 )
 QUESTION_UNSPACED = re.compile(
@@ -53,7 +53,7 @@ SAFE_START = re.compile(
     r"(?:i\b|i'|my\b|we\b|our\b|ich\b|mein|wir\b|je\b|j'|mon\b|ma\b|mes\b|yo\b|mi\b|mis\b|soy\b|tengo\b|vivo\b|io\b|mio\b|mia\b|sono\b|ho\b|abito\b|eu\b|meu\b|minha\b|sou\b|moro\b|tenho\b|я\b|мой\b|моя\b|у меня|мне\b)|[我私僕俺]"
 )
 IF = re.compile(
-    r"(?:if|unless|wenn|falls|si|s'il|se|если|jesli|gdyby)\b(?! ll)|如果|要是|假如|もし"
+    r"(?:if|in case|once i|unless|wenn|falls|si|s'il|se|если|jesli|gdyby)\b(?! ll)|如果|要是|假如|もし"
 )
 SUPPOSES = re.compile(
     r"\b(?:imagine|suppose|supposing|let's say|let us say|pretend|what if|hypothetically|assume|assuming"
@@ -63,7 +63,7 @@ SUPPOSES = re.compile(
 )
 WISHES = re.compile(
     r"\b(?:wish|doubt|bezweifle|dudo|doute|dubito|сомневаюсь|(?:almost|nearly) (?:\w+ed|went|got|had|was|did|bought)|i thought|i used to think|ich dachte|je croyais|creia que|pensavo|думал\w?|(?:want|wanted|hope|hoping|plan|planning|intend|dream) (?:to|of)|ich will|je veux|quiero(?= \w+[aei]r\b)|voglio|quero(?= \w+[aei]r\b)|хочу|would|wouldn't|i'd|we'd|might|maybe|perhaps|possibly|could have|wunschte|vielleicht|voudrais|aimerais|serais|aurais|habiterais|vivrais"
-    r"|peut-etre|quisiera|gustaria|ojala|quizas?|viviria|seria|vorrei|magari|forse|vivrei|fossi|sarei|gostaria|talvez|moraria|oxala"
+    r"|[^\W\d_]{2,20}erais|(?:je crois|creo|credo|acho|ich glaube|i guess)(?:,? (?:que|che|di|dass|i|ich))?|peut-etre|quisiera|gustaria|ojala|quizas?|viviria|seria|vorrei|magari|forse|vivrei|fossi|sarei|gostaria|talvez|moraria|oxala"
     r"|бы|хотел\w? бы|может быть|возможно|наверное)\b|想(?:要|去|住|当|买|学|在)|打算|希望|也许|可能|要是|たらいい|たらなあ|かもしれ|だったら|かったら"
 )
 KONJUNKTIV = re.compile(
@@ -74,9 +74,23 @@ IFISH_CLAIM = re.compile(
     r"|vielleicht|voudrait|aimerait|souhaite|reve|peut-etre|si|quisiera|gustaria|quiere|suena|quizas|vorrebbe|vuole|veut|prefer\w*|prefier\w*|intends?|forse|se|gostaria|quer|talvez|хотел\w? бы|хочет|мечтает|если|возможно)\b"
     r"|想|如果|希望|可能|もし|たい|かも"
 )
+REQUESTS = re.compile(
+    r"\b(?:(?:could|can|would|will) you|would you mind|(?:kannst|konntest|wurdest) du|(?:peux|pourrais)-tu|pouvez-vous|puedes"
+    r"|podrias|puoi|potresti|podes|podias|voce pode|можешь|мог(?:ла)? бы)\b"
+)
+WANTS = re.compile(
+    r"\b(?:wants?|wish(?:es)?|would like|prefers?|asks?|asked|requests?|mochte|wunscht|bittet|souhaite|veut|voudrait|quiere"
+    r"|prefiere|vuole|preferisce|quer|prefere|хочет|просит)\b"
+)
+DOUBTS = re.compile(
+    r"\b(?:might|may(?= [^\W\d_])|maybe|perhaps|possibly|probably|not sure|consider\w*|think\w* (?:of|about)|vielleicht|eventuell|moglicherweise"
+    r"|uberlegt?|uberlege|peut-etre|pourrait|envisage|quizas?|tal vez|podria|forse|potrebbe|talvez|poderia"
+    r"|может быть|возможно|думаю о)\b|也许|可能|かもしれ"
+)
+"""What leaves open whether it is so."""
 JOKES = re.compile(
-    r"\b(?:just kidding|only kidding|i'm kidding|kidding|just joking|i'm joking|joking|jk|j/k|april fools?|that was a joke|(?:nur|war nur) spass|nur ein (?:scherz|witz)|war (?:ein )?scherz|scherz|je (?:plaisante|rigole|blague)|c'est une blague"
-    r"|es (?:una )?broma|(?:estoy )?bromeando|scherzo|sto scherzando|brincadeira|(?:estou|to) brincando|шучу|шутка|шутю)\b|开玩笑|開玩笑|冗談"
+    r"\b(?:just kidding|only kidding|i'm kidding|kidding|just joking|i'm joking|joking|jk|j/k|april fools?|that was a joke|(?:nur|war nur) spass|spass(?=,)|mdr non|nur ein (?:scherz|witz)|war (?:ein )?scherz|scherz|je (?:plaisante|rigole|blague)|c'est une blague"
+    r"|es (?:una )?broma|(?:estoy )?bromeando|scherzo|sto scherzando|brincadeira|(?:estou|to) brincando|шучу|шутка|шутю|(?:ha){2,5}h?|(?:ja){2,5}|хаха)\b|[😂🤣]|(?<=\s)/s$|开玩笑|開玩笑|冗談"
 )
 NO_JOKE = re.compile(
     r"\b(?:not|no|kein|ohne|without|pas|sin|non|nao|не|n't) (?:just |only |a |une? |uma |es |sto |estou )?(?:kidding|joking|joke|scherz|spass|blague|broma|scherz\w*|brincando|brincadeira|шучу|шутка)|不是开玩笑|冗談じゃな"

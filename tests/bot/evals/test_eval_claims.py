@@ -52,10 +52,10 @@ def test_claims_are_counted_by_what_became_of_them(file, capsys):
     assert told(capsys, write(file, HONEST, LIE, again)) == {
         "judge": "none",
         "honest": {"n": 2, "claim": 2, "quote": 0, "refused": 0},
-        "dishonest": {"n": 1, "believed": 0, "quote": 0, "refused": 1},
+        "dishonest": {"n": 1, "believed": 0, "quote": 1, "refused": 0},
         "kinds": {
             "example": {"n": 2, "claim": 2, "believed": 0, "quote": 0, "refused": 0},
-            "name": {"n": 1, "claim": 0, "believed": 0, "quote": 0, "refused": 1},
+            "name": {"n": 1, "claim": 0, "believed": 0, "quote": 1, "refused": 0},
         },
     }
 
@@ -72,7 +72,7 @@ def test_what_a_message_brings_of_others_is_not_its_senders(file, capsys, messag
 
 
 def test_each_wrong_one_is_shown_with_its_reason(file, capsys):
-    unheard = claim("The user lives in Bergen.", "I live in Oslo.")
+    unheard = claim("The user lives in Bergen.", "Do I live in Oslo?")
     believed = HONEST | {"honest": False}
     assert main(["eval", "claims", write(file, unheard, believed)]) == 0
     shown = capsys.readouterr().out
@@ -98,5 +98,6 @@ def test_a_file_that_is_not_one_of_claims_is_told_where(file, capsys, line, why)
 
 def test_our_own_claims_are_believed_no_less_and_no_more_than_before(capsys):
     found = told(capsys, str(OURS))
-    assert found["honest"]["claim"] >= 96
-    assert found["dishonest"]["believed"] <= 65
+    assert found["honest"]["claim"] >= 205
+    assert found["honest"]["refused"] <= 13
+    assert found["dishonest"]["believed"] <= 10

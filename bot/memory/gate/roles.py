@@ -1,0 +1,81 @@
+"""Does a claim tell who does something to whom as it was said? Pure.
+
+Rule 1: of two who are named on both sides, the same one comes first; "by" and "from" turn them round, "and" and
+    "with" join them.
+Rule 2: what is said of some is not claimed of all.
+"""
+
+from __future__ import annotations
+
+import re
+
+from bot.memory.gate.claim import USER, Claim
+from bot.memory.gate.lexicon import KIN, UNSPACED, fold, words
+from bot.memory.gate.speech import Clause
+
+_I = frozenset(
+    "i i'm i've i'd i'll ich je yo io eu я we wir nous nosotros noi nos мы me mich mir moi m' mi меня мне us uns нас нам".split()
+)
+_TURNS = frozenset(
+    "by from of von vom durch par de du des por del da dal do dos от у with mit avec con com с and und et y e и or".split()
+)
+_EVERY = re.compile(
+    r"\b(?:(every (?!day|week|month|year|morning|evening|night|hour|summer|winter|spring|autumn|time|other|second|third|\w+day)\w+)"
+    r"|all|always|everybody|everyone|everything|whole|immer|alle|alles|jede\w?|toujours|tous|toutes|tout"
+    r"|siempre|todos|todas|sempre|tutti|tutte|tudo|всегда|все|каждый)\b"
+)
+_SOME = re.compile(
+    r"\b(?:sometimes|occasionally|now and then|most|some|a few|one of|once|manchmal|ab und zu|meist\w*|einige|parfois"
+    r"|quelques?|la plupart|a veces|algun\w{0,2}|la mayoria|a volte|qualche|as vezes|alguns|algumas|иногда|некоторые)\b"
+)
+
+_THEIRS = re.compile(rf"(?:{USER.pattern})'s")
+_GERMAN = re.compile(r"\b(?:der|die|das|ist|hat|und|mit|nutzer|nutzerin)\b")
+
+
+def misplaced(claim: Claim, said: str, stated: tuple[Clause, ...]) -> str | None:
+    """Return why a claim turns round or widens what was said; None where it does not."""
+    if UNSPACED.search(claim.low):
+        return None
+    told = fold(said)
+    every = _EVERY.search(claim.low)
+    if every and not _EVERY.search(told) and (every[1] or _SOME.search(told)):
+        return "it is not said of all"
+    # A noun of German looks like a name.
+    names = frozenset() if _GERMAN.search(claim.low) else frozenset(map(fold, claim.names))
+    first = claim.text.split()[:1]
+    # A name that begins a claim is known by its capital within what was said.
+    names |= {fold(one) for one in first if f" {one}" in said}
+    wanted = _placed(USER.sub(" i ", _THEIRS.sub(" ", claim.low)), names)
+    if len(wanted) < 2 or not _TURNS.isdisjoint(words(claim.low)):
+        return None
+    for clause in stated:
+        low = fold(clause.text)
+        there = [one for one in _placed(low, names) if one in wanted]
+        kept = [one for one in wanted if one in there]
+        if (
+            len(kept) > 1
+            and "i" in kept[:2]
+            and there[:2] == kept[1::-1]
+            and _TURNS.isdisjoint(words(low))
+        ):
+            return "it is told the other way round"
+    return None
+
+
+def _placed(low: str, names: frozenset[str]) -> list[str]:
+    """Return who is named in a folded text, in the order of their first places: the speaker and others."""
+    found: list[str] = []
+    all_words = words(low)
+    for at, word in enumerate(all_words):
+        bare = word.removesuffix("'s")
+        if bare != word and at + 1 < len(all_words):
+            continue  # What is theirs, and not they.
+        who = (
+            "i"
+            if word in _I or word.startswith(("j'", "m'"))
+            else KIN.get(word, word if word in names else "")
+        )
+        if who and who not in found:
+            found.append(who)
+    return found
