@@ -42,8 +42,6 @@ from bot.tape.search import GENERAL, problem_of
 logger = logging.getLogger(__name__)
 
 _SMALLEST_PORTION = 500
-_PATIENCE = 3
-"""Attempts after which what cannot be used of an answer is left out, and the rest is taken."""
 _DATED = re.compile(r"\s*\[\d{4}-\d\d-\d\d")
 
 
@@ -89,7 +87,6 @@ async def consolidate(
     *,
     portion_tokens: int,
     timezone: tzinfo,
-    demanding: bool = True,
 ) -> Consolidation:
     """Consolidate a range, or as much of its beginning as fits the model.
 
@@ -100,8 +97,6 @@ async def consolidate(
         wanted: The range.
         portion_tokens: How much conversation fits one request; less is tried where it does not.
         timezone: The user's.
-        demanding: An answer of which no operation holds is worth another try; else what does not hold
-            is left out.
 
     Raises:
         ConsolidationFailed: The answer cannot be used; the text says why.
@@ -113,15 +108,11 @@ async def consolidate(
         try:
             heard = as_heard(portion, memory.fold.window, entries[len(portion) :])
             covered = Range(wanted.first, portion[-1].id if portion else wanted.last)
-            made = await _consolidate_portion(model, memory, covered, heard, timezone)
+            return await _consolidate_portion(model, memory, covered, heard, timezone)
         except ContextOverflow:
             if portion_tokens < _SMALLEST_PORTION:
                 raise
             portion_tokens //= 2
-        else:
-            if demanding:
-                _check_usable(made, memory.fold.failure)
-            return made
 
 
 async def _consolidate_portion(
@@ -170,11 +161,7 @@ async def _consolidate_portion(
 
 
 async def record(memory: LongTermMemory, result: Consolidation) -> bool:
-    """Change the facts; write history, zone and cursor. False where the range was done already.
-
-    Raises:
-        ConsolidationFailed: It would end much of what is believed; nothing was changed.
-    """
+    """Change the facts; write history, zone and cursor. False where the range was done already."""
     fold, zone, wanted = memory.fold, memory.zone, result.range
     if wanted.first != fold.window.cursor + 1:
         logger.info("Memory consolidation: entries %s came too late, and are dropped", wanted.told)
@@ -191,7 +178,7 @@ async def record(memory: LongTermMemory, result: Consolidation) -> bool:
     cleared = (fold.zone.cleared, home.fold.cleared) != (result.cleared, result.emptied)
     if not cleared and not memory.paused and result.proposals:
         key = f"range:{memory.tape.name}:{wanted.first}-{wanted.last}"
-        await _apply(memory, Batch(key, "consolidation", result.proposals), result.usage)
+        await _apply(memory, Batch(key, "consolidation", result.proposals))
 
     def compose(fresh: MemorySnapshot, zone_part: list[TapeEntry], version: int) -> list[TapeEntry]:
         if wanted.first != fold.window.cursor + 1:
@@ -224,15 +211,14 @@ async def record(memory: LongTermMemory, result: Consolidation) -> bool:
     return cursor != fold.window.cursor
 
 
-async def _apply(memory: LongTermMemory, batch: Batch, usage: Usage) -> None:
+async def _apply(memory: LongTermMemory, batch: Batch) -> None:
     try:
         await memory.apply(batch)
     except MemoryRefused as error:
-        if attempts(memory.fold.failure) < _PATIENCE:
-            text = f"its operations were refused: {error}"
-            raise ConsolidationFailed(text, usage=usage.as_json()) from error
-        # A model that insists must not keep the range open for ever: what it ends stays.
-        kept = tuple(one for one in batch.proposals if one.op != "retire")
+        # What it would end stays; what is new is believed all the same.
+        kept = tuple(
+            replace(one, why=str(error)) if one.op == "retire" else one for one in batch.proposals
+        )
         await memory.apply(replace(batch, proposals=kept))
 
 
@@ -240,19 +226,6 @@ def attempts(failure: TapeEntry | None) -> int:
     """Return how often the next range has failed in a row."""
     found = failure.data.get("attempt") if failure is not None else 0
     return found if type(found) is int else 0
-
-
-def _check_usable(made: Consolidation, failure: TapeEntry | None) -> None:
-    """Ask again where nothing of an answer holds: such a model may do better, told what was wrong.
-
-    Raises:
-        ConsolidationFailed: It should be asked again.
-    """
-    wrong = [one.why for one in made.proposals if one.why]
-    if not wrong or len(wrong) < len(made.proposals) or attempts(failure) >= _PATIENCE:
-        return
-    text = f"none of its {len(wrong)} operations could be used: {'; '.join(wrong[:3])}"
-    raise ConsolidationFailed(text, usage=made.usage.as_json())
 
 
 def _told(history: str) -> str:

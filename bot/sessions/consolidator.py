@@ -147,10 +147,7 @@ class Consolidator:
         self._scope = None
         if outcome.result is not None:
             with self._working_on():
-                try:
-                    await self._record(outcome.result)
-                except ConsolidationFailed as error:
-                    await self.note_failure(error, str(error))
+                await self._record(outcome.result)
             return
         await self.note_failure(outcome.error, str(outcome.error))
 
@@ -199,7 +196,7 @@ class Consolidator:
         end = self._fold.version
         while self._fold.window.unconsolidated and self._fold.window.cursor < end:
             rest = Range(self._fold.window.cursor + 1, end)
-            await self._record(await self._consolidate(rest, demanding=False))
+            await self._record(await self._consolidate(rest))
 
     async def _record(self, made: Consolidation) -> None:
         kept = await record(self._memory, made)
@@ -220,7 +217,7 @@ class Consolidator:
         if outcome is not None:
             await self._post(outcome)
 
-    async def _consolidate(self, wanted: Range, *, demanding: bool = True) -> Consolidation:
+    async def _consolidate(self, wanted: Range) -> Consolidation:
         began, outcome = time.perf_counter(), "cancelled"
         logger.info("Memory consolidation of %s: entries %s", self._tape.name, wanted.told)
         try:
@@ -231,7 +228,6 @@ class Consolidator:
                     wanted,
                     portion_tokens=self._portion,
                     timezone=self._timezone,
-                    demanding=demanding,
                 )
         except (ModelError, ConsolidationFailed):
             outcome = "failed"

@@ -177,19 +177,6 @@ BAD = {
         consolidates("[2026-02-10 10:00] x", {**COUNTS, "fact": "the first"}),
         "cannot be used",
     ),
-    "the end of everything": (consolidates("[2026-02-10 10:00] x", *ENDS), "could be used"),
-    "a quote that nobody said": (
-        consolidates("[2026-02-10 10:00] x", learns("The user is rich.", "I am rich")),
-        "does not say",
-    ),
-    "a message that there is not": (
-        consolidates("[2026-02-10 10:00] x", learns("The user counts.", "I count", 99)),
-        "not in the range",
-    ),
-    "(nothing)": (
-        consolidates("[2026-02-10 10:00] x", learns("(nothing)", "I am nobody")),
-        "could be used",
-    ),
     "no answer": (TransientModelError("the provider is down"), "the provider is down"),
 }
 
@@ -222,6 +209,37 @@ async def test_an_unusable_answer_is_a_visible_failure_that_is_retried(tmp_path,
         [history] = await host.until_event(HISTORY)
         assert history.data["range"][0] == failed.data["after"] + 1
         assert "failed" not in await host.channel.ask("/memory")
+
+
+REFUSED = {
+    "the end of everything": (ENDS, "does not end"),
+    "a quote that nobody said": ([learns("The user is rich.", "I am rich")], "does not say"),
+    "a message that there is not": (
+        [learns("The user counts.", "I count", 99)],
+        "not in the range",
+    ),
+    "(nothing)": ([learns("(nothing)", "I am nobody")], "says nothing"),
+}
+
+
+@pytest.mark.parametrize("answer", REFUSED)
+async def test_operations_that_do_not_hold_are_left_out_and_cost_nothing_else(tmp_path, answer):
+    operations, why = REFUSED[answer]
+    model = ScriptedModel(
+        lambda _: says("ok"), consolidation=[consolidates("[2026-02-10 10:00] x", *operations)]
+    )
+    async with session_host(tmp_path, model, bounds=SMALL) as host:
+        for line in FACTS:
+            await host.channel.ask(f"/memory add {line}")
+        await talk(host, 5)
+        [history] = await host.until_event(HISTORY)
+        assert history.data["entry"] == "[2026-02-10 10:00] x"
+        decisions = (await host.events("memory.facts", "person:fake:7"))[-1].data["ops"]
+        assert [one["verdict"] for one in decisions] == ["refused"] * len(operations)
+        assert all(why in one["reason"] for one in decisions)
+        listed = await host.channel.ask("/memory")
+        assert all(line in listed for line in FACTS)
+        assert "failed" not in listed
 
 
 async def test_failures_back_off_longer_each_time(tmp_path):
