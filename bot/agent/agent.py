@@ -35,6 +35,7 @@ class Agent:
         images: Where images are; None where there are none to show.
         recall_tokens: Of what is recalled unasked for a turn; 0 for nothing.
         vectors: Find by meaning; None finds by words alone.
+        judge: Says whether people's words carry what is to be remembered; None leaves that to rules.
     """
 
     model: Model
@@ -49,3 +50,4 @@ class Agent:
     images: Images | None = None
     recall_tokens: int = 400
     vectors: VectorIndex | None = None
+    judge: Model | None = None

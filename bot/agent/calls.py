@@ -129,6 +129,7 @@ class ToolCalls:
             call=f"{session.tape.name}:{turn}:{call.id}",
             asking=self._asking(),
             vectors=session.agent.vectors,
+            judged=session.agent.judge is not None,
             problem=session.fold.problem,
             spend=self._spend,
         )

@@ -123,6 +123,7 @@ async def open_app(settings: Settings, *, clock: Clock | None = None) -> AsyncIt
         bus = _bus(settings, home, clock, shared)
         door = await stack.enter_async_context(_open_door(settings, home, clock, bus, shared))
         model = make_model(settings)
+        judge = make_judge(settings, model)
         blobs = _blobs(home, shared)
         embedder = _embedder(settings)
         vectors = _vectors(settings, store, embedder, clock)
@@ -135,6 +136,7 @@ async def open_app(settings: Settings, *, clock: Clock | None = None) -> AsyncIt
             bus=bus,
             store=store,
             model=model,
+            judge=judge,
             scopes=scopes,
             commands=[pair_command(door), *link_commands(bus.send), *web.commands()],
             blobs=blobs,
@@ -170,6 +172,8 @@ async def open_app(settings: Settings, *, clock: Clock | None = None) -> AsyncIt
             with anyio.CancelScope(shield=True):
                 await bus.aclose()
                 await model.aclose()
+                if judge is not None and judge is not model:
+                    await judge.aclose()
                 if transcriber is not None:
                     await transcriber.aclose()
                 if embedder is not None:
@@ -248,6 +252,26 @@ def make_model(settings: Settings) -> Model:
         api_base=settings.model_api_base,
         api_key=key.get_secret_value() if key is not None else None,
         fallbacks=settings.fallback_models,
+        timeout=settings.model_timeout,
+    )
+
+
+def make_judge(settings: Settings, model: Model) -> Model | None:
+    """Return what judges claims: as set, else the model itself; None where nobody can.
+
+    Raises:
+        ModelUnavailable: A package or a file is missing.
+    """
+    if settings.judge_model is None:
+        return model if model.profile.judges else None
+    if settings.judge_model in ("none", "offline"):
+        return None
+    api_base, api_key = _endpoint(settings, settings.judge_model)
+    return build_model(
+        settings.judge_model,
+        limiter=anyio.CapacityLimiter(settings.model_concurrency),
+        api_base=api_base,
+        api_key=api_key,
         timeout=settings.model_timeout,
     )
 
@@ -331,6 +355,7 @@ def _services(
     bus: Bus,
     store: TapeStore,
     model: Model,
+    judge: Model | None,
     scopes: Scopes,
     commands: list[Command],
     blobs: Blobs,
@@ -353,6 +378,7 @@ def _services(
         images=blobs.get,
         recall_tokens=settings.recall_tokens,
         vectors=vectors,
+        judge=judge,
     )
     tools: list[Tool[Any]] = [
         *MEMORY_TOOLS,

@@ -248,15 +248,17 @@ def _workspace(settings: Settings) -> Iterator[Finding]:
 
 def _models(settings: Settings) -> Iterator[Finding]:
     main = settings.model or "offline"
-    yield _model(main, settings, fallback=False)
+    yield _model(main, settings)
     for name in settings.fallback_models:
-        yield _model(name, settings, fallback=True)
+        yield _model(name, settings, "fallback ")
+    if settings.judge_model not in (None, "none", "offline"):
+        yield _model(settings.judge_model, settings, "judge ")
 
 
-def _model(name: str, settings: Settings, *, fallback: bool) -> Finding:
+def _model(name: str, settings: Settings, role: str = "") -> Finding:
     found = _usable(name, settings)
-    text = f"{'fallback ' if fallback else ''}{name}: {found.text}"
-    level: Level = "warn" if fallback and found.level == "bad" else found.level
+    text = f"{role}{name}: {found.text}"
+    level: Level = "warn" if role and found.level == "bad" else found.level
     return replace(found, text=text, level=level)
 
 

@@ -10,12 +10,14 @@ from typing import Any
 
 import anyio
 
+from bot.app import make_judge, make_model
 from bot.embeddings.base import Embedder
 from bot.embeddings.registry import build_embedder
-from bot.evals.claims import Judged, figures, judge_all, read_claims
+from bot.evals.claims import Judged, LabelledClaim, figures, judge_all, read_claims
 from bot.evals.dataset import Dataset, read_dataset
 from bot.evals.metrics import Answer, Measures, by_category, measured
 from bot.evals.recall import ask_all
+from bot.settings import Settings
 
 
 def eval_recall(path: Path, as_json: bool, embeddings: str | None = None) -> int:
@@ -54,20 +56,21 @@ def eval_recall(path: Path, as_json: bool, embeddings: str | None = None) -> int
     return 0
 
 
-def eval_claims(path: Path, as_json: bool) -> int:
-    """Run the claims of a file through the write gate; print how many were believed, and each wrong one.
+def eval_claims(path: Path, as_json: bool, settings: Settings) -> int:
+    """Run the claims of a file through judge and write gate; print how many were believed, and each wrong one.
 
     Args:
         path: Labelled claims; see ``docs/evals.md``.
         as_json: Print one JSON object instead.
+        settings: Say who judges.
 
     Raises:
         TapebotError: The file is not what it should be, and the text says where.
         OSError: The file cannot be read.
     """
     claims = read_claims(path)
-    judged = anyio.run(judge_all, claims)
-    told = figures(judged)
+    judged, judge = anyio.run(_judged, claims, settings)
+    told = figures(judged, judge)
     if as_json:
         print(json.dumps(told, ensure_ascii=False))
         return 0
@@ -80,6 +83,19 @@ def eval_claims(path: Path, as_json: bool) -> int:
         shares = ", ".join(f"{count} {what}" for what, count in counts.items())
         print(f"{name}: {n} ({shares})")
     return 0
+
+
+async def _judged(claims: Sequence[LabelledClaim], settings: Settings) -> tuple[list[Judged], str]:
+    """Return what became of claims, and the name of the judge."""
+    model = make_model(settings)
+    judge = make_judge(settings, model)
+    try:
+        return await judge_all(claims, judge), judge.name if judge is not None else "none"
+    finally:
+        with anyio.CancelScope(shield=True):
+            await model.aclose()
+            if judge is not None and judge is not model:
+                await judge.aclose()
 
 
 def _wrong(judged: Judged) -> str:

@@ -75,7 +75,11 @@ def _evaluate(chosen: argparse.Namespace) -> int:
     from bot.cli.evaluate import eval_claims, eval_recall
 
     if chosen.eval == "claims":
-        return eval_claims(chosen.file, chosen.json)
+        export_dotenv()
+        settings = load_settings()
+        if chosen.judge is not None:
+            settings = settings.model_copy(update={"judge_model": chosen.judge})
+        return eval_claims(chosen.file, chosen.json, settings)
     return eval_recall(chosen.file, chosen.json, chosen.embeddings)
 
 

@@ -157,6 +157,9 @@ def _eval(parser: argparse.ArgumentParser) -> None:
     claims = kinds.add_parser("claims", help="judge the labelled claims of a file")
     claims.add_argument("file", type=Path, help="claims, as JSON lines")
     claims.add_argument("--json", action="store_true", help="print one JSON object")
+    claims.add_argument(
+        "--judge", metavar="MODEL", help="who judges: a model of litellm's, or none; unset: as set"
+    )
 
 
 def _count(text: str) -> int:

@@ -3,8 +3,9 @@
 Rule 1: a quote occurs in the message cited; what counts is the whole sentence around it.
 Rule 2: words that are not a person's own keep their true origin: the gate does not believe them.
 Rule 3: a claim holds no name, number, date or negation that the sentence does not.
-Rule 4: where a claim does not hold, what the person stated is kept as they said it.
-Rule 5: in a group a fact says who said it.
+Rule 4: what it says in words of its own is for a judge to decide, where there is one; else rules do.
+Rule 5: where a claim does not hold, what the person stated is kept as they said it.
+Rule 6: in a group a fact says who said it.
 """
 
 from __future__ import annotations
@@ -14,11 +15,19 @@ from dataclasses import dataclass, replace
 from datetime import tzinfo
 from itertools import product
 
+from bot.consolidation.judging import Question
 from bot.consolidation.prompts import Cited, OperationAnswer
 from bot.memory.facts.citing import cite, cite_others, is_own, others_words, words_in
 from bot.memory.facts.fact import LONGEST_QUOTE, Evidence, Fact
-from bot.memory.facts.proposals import Proposal
-from bot.memory.gate.claims import holding, is_statement, overlap, unsupported
+from bot.memory.facts.proposals import Judgement, Proposal
+from bot.memory.gate.claims import (
+    holding,
+    is_statement,
+    is_verbatim,
+    missing,
+    overlap,
+    unsupported,
+)
 from bot.memory.gate.ending import not_ended
 from bot.memory.gate.orders import gives_orders
 from bot.memory.transcript import is_owner, said_on, speaker
@@ -27,6 +36,9 @@ from bot.tape.entries import TapeEntry
 _SHORT = 8
 """Words of an answer that leaves out what it is about."""
 _LOOKED_BACK = 2
+_LONGEST_AROUND = 600
+NO_LONGER = "No longer true:"
+"""Begins what a judge is asked about the end of a fact."""
 _TEXTS = frozenset({"add", "supersede"})
 _ORDERS = "it tells the assistant what to do, and the words are not {whose}"
 
@@ -38,6 +50,33 @@ class _Found:
     entry: TapeEntry
     evidence: Evidence
     sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """An operation that was checked, and what a judge's word makes of it.
+
+    Attributes:
+        proposal: As it is until somebody judges.
+        question: What a judge is asked; None where nobody has to judge.
+        held: As it is where the words carry it.
+        failed: As it is where they do not.
+    """
+
+    proposal: Proposal
+    question: Question | None = None
+    held: Proposal | None = None
+    failed: Proposal | None = None
+
+    def judged(self, judgement: Judgement | None) -> Proposal:
+        """Return the proposal after a judge's word on it; None: there was none."""
+        if judgement is None or self.held is None or self.failed is None:
+            return self.proposal
+        if judgement.holds:
+            return replace(self.held, judgement=judgement)
+        if self.failed.instead and judgement.ruling != "not_stated":
+            return replace(self.failed, lacking=judgement.told, judgement=judgement)
+        return replace(self.failed, instead="", why=judgement.told, judgement=judgement)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +119,45 @@ class Checker:
             return _resting_on(made, *self._carriers(fact.text, own))
         return self._ended(made, fact, own)
 
+    def checked(self, operation: OperationAnswer) -> Checked:
+        """Return an operation as a proposal, with what a judge is to be asked about it."""
+        ruled = self.proposal(operation)
+        found, _ = self._found(operation.evidence)
+        own = [one for one in found if one.evidence.origin in ("person", "member")]
+        own = [one for one in own if one.evidence.sender == own[-1].evidence.sender]
+        fact = self.facts.get(operation.fact or 0)
+        if not own or (operation.op not in _TEXTS and fact is None):
+            return Checked(ruled)
+        if operation.op in _TEXTS:
+            return self._to_judge(ruled, own, fact) if ruled.text else Checked(ruled)
+        if operation.op == "restate" or fact is None:
+            return Checked(ruled)
+        claim = fact.text if operation.op == "strengthen" else f"{NO_LONGER} {fact.text}"
+        held = _resting_on(replace(ruled, why=""), own)
+        failed = replace(ruled, why="it does not hold")
+        return Checked(ruled, self._question(claim, own), held, failed)
+
+    def _to_judge(self, ruled: Proposal, own: Sequence[_Found], fact: Fact | None) -> Checked:
+        """Return a new fact with what is to be judged of it, as far as its names and numbers were said."""
+        claim, last = ruled.text, own[-1].entry
+        by_rules = not ruled.why and not ruled.instead
+        if by_rules and any(is_verbatim(claim, one.sentence) for one in own):
+            return Checked(ruled)
+        question = self._question(claim, own, fact.text if fact else "")
+        said = " ".join([question.earlier, question.replaces, *(o.quote for o in question.words)])
+        when = said_on(last, self.timezone)
+        if missing(claim, said, when, names=(speaker(last),), loose=True) is not None:
+            return Checked(ruled)
+        made = replace(ruled, why="", instead="", lacking="", suspect="")
+        held = self._attributed(_resting_on(made, own), own)
+        failed = self._fallen_back(made, own, "")
+        return Checked(replace(held, unverified=True), question, held, failed)
+
+    def _question(self, claim: str, own: Sequence[_Found], replaces: str = "") -> Question:
+        said = {one.entry.id: one for one in own}
+        words = tuple(replace(one.evidence, quote=_around(one)) for one in said.values())
+        return Question(claim, words, replaces, self._earlier(own[0]))
+
     def _found(self, cited: Sequence[Cited]) -> tuple[list[_Found], str]:
         found = []
         for one in cited:
@@ -116,11 +194,19 @@ class Checker:
         fact = self.facts.get(made.fact or 0)
         carriers, why = self._carriers(made.text, own, fact.text if fact else "")
         if why:
-            carriers = _statements(own)
-            if not carriers:
-                return replace(made, why=why)
-            made = self._in_own_words(made, carriers, why)
-        made = _resting_on(made, carriers)
+            return self._fallen_back(made, own, why)
+        return self._attributed(_resting_on(made, carriers), carriers)
+
+    def _fallen_back(self, made: Proposal, own: Sequence[_Found], why: str) -> Proposal:
+        """Return what a person stated in place of a claim that does not hold; else why it does not."""
+        carriers = _statements(own)
+        if not carriers:
+            return replace(made, why=why)
+        made = self._in_own_words(made, carriers, why)
+        return self._attributed(_resting_on(made, carriers), carriers)
+
+    def _attributed(self, made: Proposal, carriers: Sequence[_Found]) -> Proposal:
+        """Return a proposal of a group with who said it, and as suspect where it gives orders."""
         suspect = ""
         if carriers[0].evidence.origin == "member":
             who = carriers[0].evidence.who
@@ -164,8 +250,10 @@ class Checker:
 
     def _before(self, found: _Found) -> str:
         """Return what the person had said right before a short answer, which tells what it is about."""
-        if len(found.sentence.split()) > _SHORT:
-            return ""
+        return "" if len(found.sentence.split()) > _SHORT else self._earlier(found)
+
+    def _earlier(self, found: _Found) -> str:
+        """Return what the person had said in the messages before this one."""
         said = [
             words_in(one)
             for one in self.entries
@@ -193,6 +281,12 @@ class Checker:
             if why is None:
                 return _resting_on(made, [one])
         return replace(made, why=f"fact {fact.id} does not end: {why}")
+
+
+def _around(found: _Found) -> str:
+    """Return what somebody said around a quoted sentence: all of it, unless that is long."""
+    whole = words_in(found.entry)
+    return whole if len(whole) <= _LONGEST_AROUND else found.sentence
 
 
 def _statements(found: Sequence[_Found]) -> list[_Found]:

@@ -15,10 +15,12 @@ from datetime import datetime, tzinfo
 
 from pydantic import ValidationError
 
-from bot.consolidation.checking import Checker
+from bot.consolidation.checking import Checked, Checker
+from bot.consolidation.judging import judge
 from bot.consolidation.policy import Range
 from bot.consolidation.prompts import (
     TOOL,
+    OperationAnswer,
     SaveMemory,
     consolidation_messages,
     save_memory_tool,
@@ -87,6 +89,7 @@ async def consolidate(
     *,
     portion_tokens: int,
     timezone: tzinfo,
+    judging: Model | None = None,
 ) -> Consolidation:
     """Consolidate a range, or as much of its beginning as fits the model.
 
@@ -97,6 +100,7 @@ async def consolidate(
         wanted: The range.
         portion_tokens: How much conversation fits one request; less is tried where it does not.
         timezone: The user's.
+        judging: Says whether people's words carry what is to be learned; None leaves that to rules.
 
     Raises:
         ConsolidationFailed: The answer cannot be used; the text says why.
@@ -108,7 +112,9 @@ async def consolidate(
         try:
             heard = as_heard(portion, memory.fold.window, entries[len(portion) :])
             covered = Range(wanted.first, portion[-1].id if portion else wanted.last)
-            return await _consolidate_portion(model, memory, covered, heard, timezone)
+            return await _consolidate_portion(
+                model, memory, covered, heard, timezone=timezone, judging=judging
+            )
         except ContextOverflow:
             if portion_tokens < _SMALLEST_PORTION:
                 raise
@@ -120,7 +126,9 @@ async def _consolidate_portion(
     memory: LongTermMemory,
     covered: Range,
     heard: list[TapeEntry],
+    *,
     timezone: tzinfo,
+    judging: Model | None,
 ) -> Consolidation:
     fold, home = memory.fold, memory.home
     scope, emptied = home.name, home.fold.cleared
@@ -140,7 +148,8 @@ async def _consolidate_portion(
             history = f"[{since}] {history}"
         said = [entry for entry, _ in lines]
         checker = Checker(memory.tape.name, said, {one.id: one for one in facts}, timezone)
-        proposals = tuple(checker.proposal(one) for one in answer.operations)
+        proposals, cost = await proposed(checker, answer.operations, judging)
+        usage += cost
     else:
         history, usage = f"[{since}] Nothing that was to be kept.", Usage()
     return Consolidation(
@@ -158,6 +167,24 @@ async def _consolidate_portion(
         problem=problem_of(spoken[0]) if spoken else GENERAL,
         model=model.name if lines else "",
     )
+
+
+async def proposed(
+    checker: Checker, operations: Sequence[OperationAnswer], judging: Model | None
+) -> tuple[tuple[Proposal, ...], Usage]:
+    """Return a model's operations as proposals, checked and judged, and what the judge cost.
+
+    Args:
+        checker: Checks them.
+        operations: What the model wants.
+        judging: The judge; None leaves all to the checker's rules.
+    """
+    if judging is None:
+        return tuple(map(checker.proposal, operations)), Usage()
+    checked: list[Checked] = [checker.checked(one) for one in operations]
+    judgements, usage = await judge(judging, [one.question for one in checked], checker.timezone)
+    made = (one.judged(said) for one, said in zip(checked, judgements, strict=True))
+    return tuple(made), usage
 
 
 async def record(memory: LongTermMemory, result: Consolidation) -> bool:

@@ -18,8 +18,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from bot.bus import Address, Attachment, Inbound, Sender
 from bot.clock import SystemClock
 from bot.consolidation.checking import Checker
+from bot.consolidation.judging import judge
 from bot.consolidation.prompts import Cited, OperationAnswer
 from bot.errors import MemoryRefused, TapebotError
+from bot.llm.base import Model
 from bot.memory.facts.proposals import Batch, Decided, Proposal
 from bot.memory.scope import ScopeMemory
 from bot.sessions.records import message_entry
@@ -124,18 +126,36 @@ def read_claims(path: Path) -> list[LabelledClaim]:
     return claims
 
 
-async def judge_all(claims: Iterable[LabelledClaim]) -> list[Judged]:
-    """Run each claim through the checks and the write gate, in a memory of its own."""
-    return [await _judge(one) for one in claims]
+async def judge_all(claims: Iterable[LabelledClaim], judging: Model | None = None) -> list[Judged]:
+    """Run each claim through the checks, the judge and the write gate, in a memory of its own.
+
+    Args:
+        claims: The claims.
+        judging: The judge; None leaves all to the rules.
+    """
+    opened = [await _opened(one) for one in claims]
+    if judging is None:
+        return [await one.decided(one.checker.proposal(one.operation)) for one in opened]
+    checked = [one.checker.checked(one.operation) for one in opened]
+    judgements, _ = await judge(judging, [one.question for one in checked], UTC)
+    return [
+        await one.decided(made.judged(said))
+        for one, made, said in zip(opened, checked, judgements, strict=True)
+    ]
 
 
-def figures(judged: Sequence[Judged]) -> dict[str, Any]:
-    """Return how many claims were believed: all honest ones, all dishonest ones, and by kind."""
+def figures(judged: Sequence[Judged], judge: str = "none") -> dict[str, Any]:
+    """Return how many claims were believed: all honest ones, all dishonest ones, and by kind.
+
+    Args:
+        judged: The claims.
+        judge: The name of the judge.
+    """
     by_kind: defaultdict[str, list[Judged]] = defaultdict(list)
     for one in judged:
         by_kind[one.label.kind].append(one)
     return {
-        "judge": "none",
+        "judge": judge,
         "honest": _counted([one for one in judged if one.label.honest], "claim"),
         "dishonest": _counted([one for one in judged if not one.label.honest], "believed"),
         "kinds": {
@@ -153,7 +173,33 @@ def _counted(judged: Sequence[Judged], *believed: str) -> dict[str, int]:
     return {**counts, "quote": fates.count("quote"), "refused": fates.count("refused")}
 
 
-async def _judge(label: LabelledClaim) -> Judged:
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """A claim with a memory of its own.
+
+    Attributes:
+        label: The claim.
+        scope: Its memory.
+        checker: Checks it.
+        operation: What a model would have answered.
+    """
+
+    label: LabelledClaim
+    scope: ScopeMemory
+    checker: Checker
+    operation: OperationAnswer
+
+    async def decided(self, proposal: Proposal) -> Judged:
+        """Put a proposal before the write gate."""
+        try:
+            outcome = await self.scope.apply(Batch("judged", "consolidation", (proposal,)))
+        except MemoryRefused as error:
+            return Judged(self.label, "refused", str(error))
+        # What it ends beside is not asked for.
+        return _fate(self.label, outcome.decided[0])
+
+
+async def _opened(label: LabelledClaim) -> _Opened:
     store = MemoryTapeStore()
     await store.create_tape(_TAPE)
     entries = await store.append_many(_TAPE, [_entry(one) for one in label.messages])
@@ -171,13 +217,7 @@ async def _judge(label: LabelledClaim) -> Judged:
         evidence=[Cited(message=one.message + 1, quote=one.quote) for one in label.cites],
     )
     facts = {one.id: one for one in scope.active()}
-    proposal = Checker(_TAPE, entries, facts, UTC).proposal(wanted)
-    try:
-        outcome = await scope.apply(Batch("judged", "consolidation", (proposal,)))
-    except MemoryRefused as error:
-        return Judged(label, "refused", str(error))
-    # What it ends beside is not asked for.
-    return _fate(label, outcome.decided[0])
+    return _Opened(label, scope, Checker(_TAPE, entries, facts, UTC), wanted)
 
 
 def _fate(label: LabelledClaim, decided: Decided) -> Judged:

@@ -16,7 +16,7 @@ ChatMessage = dict[str, Any]
 OnText = Callable[[str], None]
 """Called with the whole text so far each time it grows; starts anew when a call is retried."""
 
-Purpose = Literal["turn", "consolidation", "summary"]
+Purpose = Literal["turn", "consolidation", "judgement", "summary"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +99,7 @@ class CapabilityProfile:
         vision: It sees images.
         context_tokens: Size of its window.
         small: It wants the short prompt, with recalled facts beside the question.
+        judges: It can tell whether somebody's words carry a claim.
     """
 
     tools: bool = True
@@ -106,6 +107,7 @@ class CapabilityProfile:
     vision: bool = False
     context_tokens: int = 128_000
     small: bool = False
+    judges: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,9 @@ from typing import Any
 
 from bot.llm.base import CapabilityProfile
 
-_SMALL_LOCAL = CapabilityProfile(tools=False, json_schema=True, context_tokens=8_192, small=True)
+_SMALL_LOCAL = CapabilityProfile(
+    tools=False, json_schema=True, context_tokens=8_192, small=True, judges=False
+)
 _LARGE_LOCAL = CapabilityProfile(json_schema=True, context_tokens=16_384)
 _LOCAL = re.compile(r"ollama(?:_chat)?/|gguf:")
 _BILLIONS = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)b(?![a-z])", re.IGNORECASE)

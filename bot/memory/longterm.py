@@ -139,7 +139,14 @@ class LongTermMemory:
         if not own:
             return
         brought = tuple(
-            Proposal("add", fact.text, subject=fact.subject, evidence=fact.evidence) for fact in own
+            Proposal(
+                "add",
+                fact.text,
+                subject=fact.subject,
+                evidence=fact.evidence,
+                unverified=fact.unverified,
+            )
+            for fact in own
         )
         await self.home.apply(Batch(key, "import", brought))
         ends = tuple(Proposal("retire", fact=fact.id) for fact in own)

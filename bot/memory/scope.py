@@ -155,6 +155,7 @@ class ScopeMemory:
             more: dict[str, Any] = {"asker": batch.asker} if batch.asker else {}
             more |= {"undoes": batch.undoes} if batch.undoes is not None else {}
             more |= {"clears": True} if batch.clears else {}
+            more |= {"usage": batch.usage} if batch.usage is not None else {}
             made = batch_entry(self._fold, outcome, key=batch.key, author=batch.author, **more)
             return [made], outcome
 

@@ -113,7 +113,13 @@ def _proposed(fact: Fact, evidence: tuple[Evidence, ...]) -> Proposal:
         suspect = _PENDING
     elif TRUST[weakest(evidence)] < _GROUNDED:
         suspect = _ACCEPTED
-    made = Proposal("add", fact.text, subject=fact.subject, evidence=evidence)
+    made = Proposal(
+        "add",
+        fact.text,
+        subject=fact.subject,
+        evidence=evidence,
+        unverified=fact.unverified,
+    )
     return replace(made, suspect=suspect)
 
 

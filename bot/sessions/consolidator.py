@@ -67,6 +67,7 @@ class Consolidator:
         memory: What it remembers, with its tape and state.
         model: Does the work.
         policy: Says when, and up to where.
+        judge: Says whether people's words carry what is to be learned; None leaves that to rules.
         portion_tokens: Conversation in one request.
         clock: Times the back-off.
         timezone: The user's.
@@ -79,6 +80,7 @@ class Consolidator:
         *,
         memory: LongTermMemory,
         model: Model,
+        judge: Model | None,
         policy: Policy,
         portion_tokens: int,
         clock: Clock,
@@ -90,6 +92,7 @@ class Consolidator:
         self._tape = memory.tape
         self._fold = memory.fold
         self._model = model
+        self._judge = judge
         self._policy = policy
         self._portion = portion_tokens
         self._clock = clock
@@ -228,6 +231,7 @@ class Consolidator:
                     wanted,
                     portion_tokens=self._portion,
                     timezone=self._timezone,
+                    judging=self._judge,
                 )
         except (ModelError, ConsolidationFailed):
             outcome = "failed"

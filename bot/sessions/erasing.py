@@ -29,6 +29,7 @@ from bot.memory.forgetting.wanted import Wanted
 from bot.memory.load import load_fold
 from bot.memory.scopes import Scopes, is_scope
 from bot.sessions.consolidator import Consolidator
+from bot.sessions.judging import Judging
 from bot.tape.entries import TapeEntry
 from bot.tape.store import TapeStore
 
@@ -86,14 +87,20 @@ class LiveSession:
     Args:
         requests: Its state, and what was made of it.
         consolidator: Its background consolidation.
+        judging: Its background judging.
         working: Says whether a turn or ``/new`` runs.
     """
 
     def __init__(
-        self, requests: Requests, consolidator: Consolidator, working: Callable[[], bool]
+        self,
+        requests: Requests,
+        consolidator: Consolidator,
+        judging: Judging,
+        working: Callable[[], bool],
     ) -> None:
         self._requests = requests
         self._consolidator = consolidator
+        self._judging = judging
         self._working = working
 
     @property
@@ -109,6 +116,7 @@ class LiveSession:
     def let_go(self) -> None:
         """Give up what runs in the background on words that are about to be erased."""
         self._consolidator.cancel()
+        self._judging.cancel()
 
     async def follow(self) -> None:
         """Go to where the person's memory is by now."""

@@ -48,6 +48,7 @@ from bot.sessions.edits import Edited, edited
 from bot.sessions.erasing import LiveSession
 from bot.sessions.hearing import Hearing
 from bot.sessions.homes import find_home
+from bot.sessions.judging import JudgeAgain, Judged, Judging
 from bot.sessions.receipts import Receipts
 from bot.sessions.records import command_entry, command_in
 from bot.sessions.replies import GAVE_UP, Replies, retry_button
@@ -72,7 +73,7 @@ class _JobDone:
     """The running job has ended."""
 
 
-_Item = Delivery | DeliveryReport | LetGo | Consolidated | RetryNow | _JobDone
+_Item = Delivery | DeliveryReport | LetGo | Consolidated | RetryNow | Judged | JudgeAgain | _JobDone
 
 
 class SessionWorker:
@@ -180,6 +181,7 @@ class SessionWorker:
         return (
             self._job is None
             and not self._consolidator.running
+            and not self._judging.running
             and not self._deferred
             and not self._fold.turns.undelivered
         )
@@ -224,6 +226,7 @@ class SessionWorker:
         self._consolidator = Consolidator(
             memory=self._memory,
             model=agent.model,
+            judge=agent.judge,
             policy=services.policy,
             portion_tokens=services.portion_tokens,
             clock=agent.clock,
@@ -231,8 +234,16 @@ class SessionWorker:
             post=self._send.send,
             working_on=lambda: self._working_on(lambda: [CONSOLIDATION]),
         )
+        self._judging = Judging(
+            memory=self._memory,
+            model=agent.judge,
+            clock=agent.clock,
+            timezone=agent.timezone,
+            post=self._send.send,
+            working_on=lambda: self._working_on(lambda: [CONSOLIDATION]),
+        )
         self._services.scopes.live[self._tape.name] = LiveSession(
-            self._requests, self._consolidator, lambda: self._job is not None
+            self._requests, self._consolidator, self._judging, lambda: self._job is not None
         )
         self._hearing = Hearing(
             self._fold,
@@ -364,6 +375,13 @@ class SessionWorker:
             self._consolidate_if_due()
         elif isinstance(item, RetryNow):
             self._consolidator.retry()
+            self._consolidate_if_due()
+        elif isinstance(item, Judged):
+            with self._working_on(lambda: [CONSOLIDATION]):
+                await self._judging.settle(item, self._group)
+            self._consolidate_if_due()
+        elif isinstance(item, JudgeAgain):
+            self._judging.again()
             self._consolidate_if_due()
         elif isinstance(item, _JobDone):
             if self._turn is not None and self._turn.ended:
@@ -503,6 +521,7 @@ class SessionWorker:
         # /new consolidates all that is left by itself.
         if self._clearing is None:
             self._consolidator.start_if_due(self._group)
+            self._judging.start_if_due(self._group)
 
     async def _begin_turn(self, delivery: Delivery) -> None:
         # The message is on the tape before anything else is taken in, or the turn can be stopped.
@@ -673,6 +692,7 @@ class SessionWorker:
             self._clearing = None
             return
         self._consolidator.cancel()
+        self._judging.cancel()
         with anyio.CancelScope(shield=True):
             await archiver.hand_off(
                 self._tape,

@@ -86,6 +86,10 @@ class Settings(BaseSettings):
     fallback_models: Annotated[tuple[ModelName, ...], NoDecode] = Field(
         (), description="Models tried in turn when the model fails, separated by commas."
     )
+    judge_model: ModelName | None = Field(
+        None,
+        description='Model that judges what is to be remembered, or "none"; unset: the model itself.',
+    )
     model_timeout: float = Field(120, gt=0, le=3600, description="Seconds that one call may take.")
     model_concurrency: int = Field(8, ge=1, le=256, description="Calls that may run at once.")
     context_tokens: int | None = Field(

@@ -242,6 +242,7 @@ def _agent(
         timezone_name=bounds.timezone,
         max_steps=bounds.max_steps,
         context_tokens=bounds.context_tokens,
+        judge=model if model.profile.judges else None,
     )
     own: list[Tool[Any]] = [
         *MEMORY_TOOLS,

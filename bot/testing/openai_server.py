@@ -27,6 +27,8 @@ import anyio
 from aiohttp import web
 
 _MAX_BODY = 256 * 1024 * 1024
+JUDGE = "judge_claims"
+"""The tool that takes a judge's answer."""
 DIMENSIONS = 384
 """Of the embeddings."""
 
@@ -156,6 +158,7 @@ class ScriptedOpenAI:
 
     Attributes:
         script: What it does.
+        judge: What it does where it is asked to judge claims; by default it finds that all of them hold.
         requests: The JSON of each request, in order of arrival.
         headers: The headers of each, names in lower case.
         embedded: The texts of each request for embeddings, in order of arrival.
@@ -166,6 +169,7 @@ class ScriptedOpenAI:
     """
 
     script: Script
+    judge: Callable[[dict[str, Any]], Step] = field(default_factory=lambda: holds_all)
     requests: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     embedded: list[list[str]] = field(default_factory=list)
@@ -223,7 +227,7 @@ class ScriptedOpenAI:
         self.headers.append({name.lower(): value for name, value in request.headers.items()})
         self._arrived.set()
         self._arrived = anyio.Event()
-        step = self._steps(body)
+        step = self.judge(body) if _is_judgement(body) else self._steps(body)
         if self.latency:
             await anyio.sleep(self.latency)
         match step:
@@ -264,6 +268,28 @@ class ScriptedOpenAI:
         usage = {"prompt_tokens": 7 * len(texts), "total_tokens": 7 * len(texts)}
         model = body.get("model", "scripted")
         return web.json_response({"object": "list", "data": data, "model": model, "usage": usage})
+
+
+def _is_judgement(body: dict[str, Any]) -> bool:
+    return [one["function"]["name"] for one in body.get("tools", ())] == [JUDGE]
+
+
+def holds_all(body: dict[str, Any]) -> Step:
+    """Return the answer of a judge who finds that all claims hold."""
+    return rules(body, lambda _: "supported")
+
+
+def rules(body: dict[str, Any], ruling: Callable[[dict[str, Any]], str]) -> Step:
+    """Return the answer of a judge.
+
+    Args:
+        body: The request.
+        ruling: Given a claim as the request has it, says what the judge does.
+    """
+    lines = str(body["messages"][-1]["content"]).splitlines()
+    claims = [json.loads(line) for line in lines if line.startswith("{")]
+    told = [{"number": one["number"], "reason": "", "ruling": ruling(one)} for one in claims]
+    return Reply(calls=(Call(JUDGE, {"rulings": told}),))
 
 
 def embedding(text: str) -> list[float]:

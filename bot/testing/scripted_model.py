@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import anyio
@@ -92,6 +92,19 @@ def learns(
     return {"op": op, "fact": fact, "text": text, "subject": subject, "evidence": evidence}
 
 
+def judges(request: ModelRequest, ruling: Callable[[dict[str, Any]], str]) -> ModelReply:
+    """Return the answer of a judge.
+
+    Args:
+        request: Asks it.
+        ruling: Given a claim as the request has it, says what the judge does.
+    """
+    lines = str(request.messages[-1]["content"]).splitlines()
+    claims = [json.loads(line) for line in lines if line.startswith("{")]
+    told = [{"number": one["number"], "reason": "", "ruling": ruling(one)} for one in claims]
+    return calls(("judge_claims", {"rulings": told}))
+
+
 class ScriptedModel:
     """A ``bot.llm.base.Model`` that follows scripts.
 
@@ -105,6 +118,7 @@ class ScriptedModel:
         turn: Script of turns.
         consolidation: Script of consolidations.
         summary: Script of summaries.
+        judgement: Script of judgements; without one the model cannot judge.
         profile: What the model says that it can do.
     """
 
@@ -114,14 +128,16 @@ class ScriptedModel:
         *,
         consolidation: Script = (),
         summary: Script = (),
+        judgement: Script | None = None,
         profile: CapabilityProfile | None = None,
     ) -> None:
         self.requests: list[ModelRequest] = []
-        self._profile = profile or CapabilityProfile()
+        self._profile = replace(profile or CapabilityProfile(), judges=judgement is not None)
         scripts: Mapping[Purpose, Script] = {
             "turn": turn,
             "consolidation": consolidation,
             "summary": summary,
+            "judgement": judgement or (),
         }
         self._next = {purpose: _stepper(script) for purpose, script in scripts.items()}
 

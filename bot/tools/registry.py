@@ -45,6 +45,7 @@ class ToolContext:
         call: What makes the call unique on this tape.
         asking: The messages that the turn answers.
         vectors: Find messages by meaning; None where nothing does.
+        judged: Somebody judges later what is saved now.
         problem: The one that is worked on: of what was said, done and noted of others nothing is for
             the model.
         spend: Told what the tool's own model calls consume.
@@ -61,6 +62,7 @@ class ToolContext:
     call: str = ""
     asking: Sequence[TapeEntry] = ()
     vectors: VectorIndex | None = None
+    judged: bool = False
     problem: str = GENERAL
     spend: Callable[[Usage], None] = lambda _: None
 

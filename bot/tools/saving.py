@@ -4,13 +4,15 @@ Rule 1: a line rests on the person's own words in the turn that saves it, or ear
     takes nothing from them it rests on the assistant's, which is too little.
 Rule 2: where other people's text is in view (quoted, a file, a tool's result), a line that it carries
     and no person's words do waits for a person.
-Rule 3: a daily note is in the prompt as well: what would not be believed is not noted.
+Rule 3: where there is a judge, a line that puts something in words of its own is saved if its names, numbers and
+    dates were said, and is judged afterwards; else rules decide at once.
+Rule 4: a daily note is in the prompt as well: what would not be believed is not noted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 
 from bot.errors import MemoryRefused
@@ -19,7 +21,7 @@ from bot.memory.facts.citing import cite, cite_others, is_own, others_words, wor
 from bot.memory.facts.fact import Evidence, Fact
 from bot.memory.facts.proposals import Batch, Decided, Operation, Outcome, Proposal
 from bot.memory.facts.rendering import difference
-from bot.memory.gate.claims import best_support, overlap, unsupported
+from bot.memory.gate.claims import best_support, is_verbatim, missing, overlap, unsupported
 from bot.memory.gate.ending import not_ended
 from bot.memory.gate.orders import gives_orders
 from bot.memory.gate.secrets import looks_secret
@@ -32,6 +34,8 @@ _LOOKED_AT = 60
 _MOST_LINES = 50
 """New lines in one call: each is compared with all that was said, while everybody waits."""
 _CARRIED = 0.5
+_EARLIER = 3
+"""Messages before those that are answered which a line may rest on as well."""
 _OWN_TOOLS = frozenset(
     ("memory_save", "memory_daily", "memory_show", "memory_clear", "memory_forget", "skill_read")
 )
@@ -57,9 +61,13 @@ def saving(content: str, removed: Sequence[str], context: ToolContext) -> Batch:
             "in a group only an owner may take lines away or change them: keep them as they are"
         )
     _check_lines(len(change.added) + len(change.replaced))
-    grounds = _grounds(context)
+    grounds = replace(_grounds(context), judged=context.judged)
+    texts = {one.id: one.text for one in facts}
     proposals = [
-        *(_proposed("supersede", line, grounds, number) for line, number in change.replaced),
+        *(
+            _proposed("supersede", line, grounds, number, texts[number])
+            for line, number in change.replaced
+        ),
         *(_proposed("add", line, grounds) for line in change.added),
         *(_ended(number, facts, context) for number in change.removed),
     ]
@@ -146,6 +154,7 @@ class _Grounds:
         asking: The messages that the turn answers.
         own: People's own messages, newest first, those that the turn answers before all others.
         foreign: Texts in view that are no person's own, each as evidence.
+        judged: Somebody judges later what rules cannot tell.
     """
 
     tape: str
@@ -153,6 +162,7 @@ class _Grounds:
     asking: Sequence[TapeEntry]
     own: Sequence[TapeEntry]
     foreign: Sequence[tuple[str, Evidence]]
+    judged: bool = False
 
 
 def _grounds(context: ToolContext) -> _Grounds:
@@ -168,8 +178,10 @@ def _grounds(context: ToolContext) -> _Grounds:
     )
 
 
-def _proposed(op: Operation, line: str, grounds: _Grounds, fact: int | None = None) -> Proposal:
-    evidence, why = _evidence(line, grounds)
+def _proposed(
+    op: Operation, line: str, grounds: _Grounds, fact: int | None = None, known: str = ""
+) -> Proposal:
+    evidence, why, unverified = _evidence(line, grounds, known)
     foreign = [one for text, one in grounds.foreign if overlap(line, text) >= _CARRIED]
     suspect = ""
     if not evidence and foreign:
@@ -180,7 +192,8 @@ def _proposed(op: Operation, line: str, grounds: _Grounds, fact: int | None = No
         suspect = ORDERS
     if suspect:
         return Proposal(op, line, fact, evidence=evidence, suspect=suspect)
-    return Proposal(op, _attributed(line, evidence), fact, evidence=evidence, why=why)
+    text = _attributed(line, evidence)
+    return Proposal(op, text, fact, evidence=evidence, why=why, unverified=unverified)
 
 
 def _may_order(entry: TapeEntry) -> bool:
@@ -193,8 +206,14 @@ def _attributed(line: str, evidence: Sequence[Evidence]) -> str:
     return line if not who or who in line else f"{who}: {line}"
 
 
-def _evidence(line: str, grounds: _Grounds) -> tuple[tuple[Evidence, ...], str]:
-    """Return what a line rests on; with why it does not where nothing carries it."""
+def _evidence(line: str, grounds: _Grounds, known: str) -> tuple[tuple[Evidence, ...], str, bool]:
+    """Return what a line rests on; why it does not where nothing carries it; whether that is still to be judged.
+
+    Args:
+        line: The line.
+        grounds: What it may rest on.
+        known: The text of the fact whose place it takes.
+    """
     for entry in grounds.own:
         sentence = best_support(
             line,
@@ -203,18 +222,27 @@ def _evidence(line: str, grounds: _Grounds) -> tuple[tuple[Evidence, ...], str]:
             names=(speaker(entry),),
         )
         if sentence is not None:
-            return (cite(grounds.tape, entry, sentence),), ""
+            unverified = grounds.judged and not is_verbatim(line, sentence)
+            return (cite(grounds.tape, entry, sentence),), "", unverified
     asking = [one for one in grounds.asking if is_own(one)]
     if not asking or grounds.foreign:
-        return (), "no words of the user carry it"
+        return (), "no words of the user carry it", False
     # In other words, or in another language: names, numbers and dates must be there all the same.
-    said = " ".join(map(words_in, asking))
     names = tuple(speaker(one) for one in asking)
     when = said_on(asking[-1], grounds.timezone)
+    cited = tuple(cite(grounds.tape, one) for one in asking)
+    said = " ".join(map(words_in, asking))
     why = unsupported(line, said, when=when, names=names)
-    if why is not None:
-        return (), why
-    return tuple(cite(grounds.tape, one) for one in asking), ""
+    if why is not None and known:
+        why = unsupported(line, said, when=when, names=names, known=known) and why
+    if why is None or not grounds.judged:
+        return (cited, "", grounds.judged) if why is None else ((), why, False)
+    earlier = [one for one in grounds.own if one not in asking and overlap(line, words_in(one)) > 0]
+    earlier = earlier[:_EARLIER]
+    said = " ".join([said, known, *map(words_in, earlier)])
+    why = missing(line, said, when, names=names, loose=True) or ""
+    cited = (*(cite(grounds.tape, one) for one in reversed(earlier)), *cited)
+    return ((), why, False) if why else (cited, "", True)
 
 
 def _foreign(entries: Sequence[TapeEntry], tape: str) -> list[tuple[str, Evidence]]:

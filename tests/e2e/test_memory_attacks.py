@@ -7,6 +7,7 @@ liar could give; and one that does both, and saves it again when the hostile tex
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -79,11 +80,7 @@ async def _play(
 
 
 async def _new(host: Host, cast: Cast) -> None:
-    # What would end too much is refused a few times, and then left out.
-    told = [await cast.say(host, "ada", "/new")]
-    while told[-1] != "New session started.":
-        assert len(told) < 5, told
-        told.append(await cast.say(host, "ada", "/new"))
+    assert await cast.say(host, "ada", "/new") == "New session started."
 
 
 async def _check(host: Host, cast: Cast, scene: dict[str, Any]) -> None:
@@ -96,9 +93,14 @@ async def _check(host: Host, cast: Cast, scene: dict[str, Any]) -> None:
         assert scene["origin"] in pending
 
 
+OWN_WORDS = re.compile(rf'Ada \(\d+\) said: "{re.escape(INNOCENT)}"')
+
+
 def _check_free(texts: list[str], planted: list[str]) -> None:
     for text in texts:
-        lines = [line.strip().removeprefix("- ") for line in text.casefold().splitlines()]
+        lines = [line.strip().removeprefix("- ") for line in text.splitlines()]
+        # In a group the owner's own words may be kept, with whose they are.
+        lines = [line.casefold() for line in lines if not OWN_WORDS.fullmatch(line)]
         for plant in map(str.casefold, planted):
             begun = plant.removeprefix("^")
             found = [one for one in lines if begun in one]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bot.commands.belonging import belonging
-from bot.commands.memory.wording import age, facts, label, literal
+from bot.commands.memory.wording import age, facts, label, literal, unjudged
 from bot.commands.pages import paged
 from bot.commands.registry import CommandContext, CommandReply
 from bot.memory.facts.fact import Fact
@@ -56,9 +56,9 @@ def _lines(found: list[Fact], context: CommandContext, *, shared: bool = False) 
     lines = []
     for fact in found:
         old = age(fact.valid_from, today, timezone)
-        lines.append(
-            f"{label(fact, shared=shared)} {literal(fact.text)}{f' ({old})' if old else ''}"
-        )
+        since = f" ({old})" if old else ""
+        told = f"{literal(fact.text)}{since}{unjudged(fact)}"
+        lines.append(f"{label(fact, shared=shared)} {told}")
     return "\n".join(lines)
 
 

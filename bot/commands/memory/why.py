@@ -64,9 +64,19 @@ class _Told:
         if entry is not None and decided is not None:
             # Markdown takes a line right below a list for a part of its last item.
             yield f"\nDecision of {self._dated(entry)}: {verdict(decided)}."
+            if fact.judged not in (0, fact.admitted) and (later := await self._judged()):
+                yield later
             proposed = decided.proposal.text
             if proposed and folded(proposed) != folded(fact.text):
                 yield f"It had been proposed as: {literal(proposed)}"
+
+    async def _judged(self) -> str:
+        """Return what the judge said later of a fact that was believed at first."""
+        entry = await self._scope.batch(self._fact.judged)
+        decided = decision_on(entry, self._fact.id) if entry is not None else None
+        if entry is None or decided is None:
+            return ""
+        return f"Judged {self._dated(entry)}: {decided.reason}."
 
     def _may_see(self) -> bool:
         asker = self._context.asker
@@ -75,7 +85,9 @@ class _Told:
     async def _status(self) -> str:
         fact = self._fact
         if fact.status == "active":
-            return f"Believed {span(fact, self._timezone)}; {sure(fact.confidence)}."
+            unheard = "; not verified yet: the judge has not said whether the words carry it"
+            judged = unheard if fact.unverified else ""
+            return f"Believed {span(fact, self._timezone)}; {sure(fact.confidence)}{judged}."
         if fact.status == "pending":
             return "It waits for somebody to decide: `/memory pending`."
         entry = await self._scope.batch(fact.batch)

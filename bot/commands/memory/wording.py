@@ -26,6 +26,7 @@ AUTHORS: Mapping[str, str] = {
     "assistant": "the assistant",
     "import": "import",
     "undo": "an undo",
+    "judge": "the judge",
 }
 """Who changes facts beside people, as shown."""
 
@@ -38,7 +39,12 @@ def label(fact: Fact, *, shared: bool = False) -> str:
 
 def line(fact: Fact, *, shared: bool = False) -> str:
     """Return a fact as a line, cut where it is long."""
-    return f"{label(fact, shared=shared)} {literal(short(fact.text))}"
+    return f"{label(fact, shared=shared)} {literal(short(fact.text))}{unjudged(fact)}"
+
+
+def unjudged(fact: Fact) -> str:
+    """Return a mark for a fact that nobody has judged yet; empty for others."""
+    return " (not verified yet)" if fact.unverified else ""
 
 
 def literal(text: str) -> str:
@@ -101,13 +107,16 @@ def signals(found: Mapping[str, Any]) -> str:
     if isinstance(radius, str):
         whom = "everybody" if radius == "severe" else "nobody outside this memory"
         parts.append(f"a mistake would concern {whom}")
+    if isinstance(judged := found.get("judge"), str):
+        parts.append(judged)
     return ", ".join(parts)
 
 
 def verdict(decided: Decided) -> str:
     """Return a decision in words: the verdict, the reason, and what the gate went by."""
     why = "" if decided.reason == decided.verdict else f", {decided.reason}"
-    went_by = signals(decided.signals)
+    # What the judge said may be the reason itself.
+    went_by = signals({k: v for k, v in decided.signals.items() if v != decided.reason})
     return f"{decided.verdict}{why}{f'; {went_by}' if went_by else ''}"
 
 

@@ -39,7 +39,7 @@ class OfflineModel:
     @property
     def profile(self) -> CapabilityProfile:
         """What it can do."""
-        return CapabilityProfile(tools=True, context_tokens=128_000, small=False)
+        return CapabilityProfile(tools=True, context_tokens=128_000, judges=False)
 
     @observed
     async def complete(self, request: ModelRequest, on_text: OnText | None = None) -> ModelReply:

@@ -79,6 +79,8 @@ class Fact:
         batch: Id of the entry that last changed it.
         admitted: Id of the entry whose decision admitted it.
         changed: When that was, ISO 8601 in UTC.
+        unverified: Nobody has judged yet whether the evidence carries the text.
+        judged: Id of the entry with the judge's word on it; 0 where there is none.
     """
 
     id: int
@@ -94,6 +96,8 @@ class Fact:
     batch: int = 0
     admitted: int = 0
     changed: str = ""
+    unverified: bool = False
+    judged: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON."""
@@ -178,6 +182,8 @@ def fact_from(record: object) -> Fact | None:
         batch=number("batch"),
         admitted=number("admitted"),
         changed=text("changed"),
+        unverified=record.get("unverified") is True,
+        judged=number("judged"),
     )
 
 

@@ -12,15 +12,67 @@ from typing import Any, Literal
 from bot.memory.facts.fact import Evidence, Fact, Status
 
 Operation = Literal[
-    "add", "strengthen", "supersede", "retire", "restate", "reopen", "accept", "drop", "weaken"
+    "add",
+    "strengthen",
+    "supersede",
+    "retire",
+    "restate",
+    "reopen",
+    "accept",
+    "drop",
+    "weaken",
+    "verify",
+    "refute",
 ]
 
-Author = Literal["person", "consolidation", "assistant", "import", "undo"]
+Author = Literal["person", "consolidation", "assistant", "import", "undo", "judge"]
 """Who proposes: a person by a command or in words that code recognises, a consolidation, the
-assistant by a tool, an import, or an undo."""
+assistant by a tool, an import, an undo, or the judge."""
 
 Verdict = Literal["approved", "pending", "logged", "refused", "known"]
 """``pending`` waits for a person; ``logged`` is on record and not believed; ``known`` was so."""
+
+
+Ruling = Literal[
+    "supported", "not_supported", "contradicted", "other_person", "overstated", "not_stated"
+]
+"""What a judge says of a claim; ``not_stated``: the words only ask, suppose, joke or quote."""
+
+
+_RULED: dict[Ruling, str] = {
+    "supported": "the judge finds that the words carry it",
+    "not_supported": "the judge finds that the words do not say it",
+    "contradicted": "the judge finds that the words say the opposite",
+    "other_person": "the judge finds that the words speak of somebody else",
+    "overstated": "the judge finds that it says more than the words",
+    "not_stated": "the judge finds that the words only ask, suppose, joke or quote",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a judge said of a claim.
+
+    Attributes:
+        ruling: In one word.
+        reason: In the judge's own words.
+        model: The model that judged.
+    """
+
+    ruling: Ruling
+    reason: str = ""
+    model: str = ""
+
+    @property
+    def holds(self) -> bool:
+        """Whether the words carry the claim."""
+        return self.ruling == "supported"
+
+    @property
+    def told(self) -> str:
+        """The ruling in plain words, with the reason and who judged."""
+        by = f" ({self.model})" if self.model else ""
+        return f"{_RULED[self.ruling]}{by}{f': {self.reason}' if self.reason else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +97,7 @@ class Proposal:
     Attributes:
         op: ``add``; ``strengthen``, ``supersede``, ``retire``, ``restate`` (what stays true of a fact
             that goes), ``reopen``, ``weaken`` (take the newest evidence away) a fact; ``accept`` or
-            ``drop`` a pending one.
+            ``drop`` a pending one; ``verify`` or ``refute`` an unverified one, with the text that takes its place.
         text: Of ``add``, ``supersede`` and ``restate``.
         fact: Number of the fact that it is about.
         instead: What is to be believed in place of the text, which is kept beside it: words of the person's own.
@@ -55,6 +107,8 @@ class Proposal:
         why: Says against it what the proposer's own checks found; empty where it holds.
         suspect: The words give orders, or are not a person's own: a person must decide.
         before: How the fact is to stand again; of ``reopen`` and ``weaken``.
+        unverified: Nobody has judged yet whether the evidence carries the text.
+        judgement: What the judge said of it; None where none was asked, or none answered.
     """
 
     op: Operation
@@ -67,6 +121,8 @@ class Proposal:
     instead: str = ""
     lacking: str = ""
     before: Before | None = None
+    unverified: bool = False
+    judgement: Judgement | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +136,7 @@ class Batch:
         asker: The platform's id of the person who asked for it; empty where nobody did.
         undoes: Id of the entry whose batch this takes back.
         clears: All is retired: what was said before is not learned again.
+        usage: What the model consumed that proposes it, where that stands nowhere else.
     """
 
     key: str
@@ -88,6 +145,7 @@ class Batch:
     asker: str = ""
     undoes: int | None = None
     clears: bool = False
+    usage: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ def inverse(entry: TapeEntry) -> tuple[Proposal, ...]:
 
 
 def _touched(operation: object) -> bool:
-    if not isinstance(operation, dict):
+    if not isinstance(operation, dict) or operation.get("op") == "verify":
         return False
     fact = operation.get("fact")
     # Of a fact whose words were erased nothing can be taken back.

@@ -81,7 +81,10 @@ class RecordScrubber:
         for place in ("fact", "closed"):
             if place in operation:
                 fresh[place] = self._fact(operation[place])
-        told = [one for one in map(operation.get, ("text", "reason")) if isinstance(one, str)]
+        went_by = operation.get("signals")
+        judged = went_by.get("judge") if isinstance(went_by, dict) else None
+        words = (operation.get("text"), operation.get("reason"), judged)
+        told = [one for one in words if isinstance(one, str)]
         wording = self.scrubber.sought(told) or _NO_WORDS
         made = fact_from(operation.get("fact"))
         if made is not None and made.id in self.facts:

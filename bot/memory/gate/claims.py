@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from dataclasses import replace
 from datetime import date
 from functools import lru_cache
 
@@ -40,7 +41,7 @@ from bot.memory.gate.naming import Names, mixed
 from bot.memory.gate.numerals import with_digits
 from bot.memory.gate.opposites import opposite, other_person
 from bot.memory.gate.quantities import quantities
-from bot.memory.gate.roles import misplaced
+from bot.memory.gate.roles import GERMAN, misplaced
 from bot.memory.gate.speech import Clause
 from bot.memory.gate.unsaid import unsaid
 
@@ -53,6 +54,11 @@ _ANY_USER = re.compile(USER.pattern, re.IGNORECASE)
 _DAYS = re.compile(r"\d{4}-\d\d-\d\d|\d{1,4}[年月日]")
 _OWN_WORDS = re.compile(r'(?:The user )?said: "(.*)"', re.DOTALL)
 _HALVES = re.compile(r"\d ?(?:am|a\.m|pm|p\.m)\b|\d[:.]\d\d")
+_SHORTENED = re.compile(r"['’](m|re|ve|ll)\b")
+_LONG_FORMS = {"m": " am", "re": " are", "ve": " have", "ll": " will"}
+_CLAUSES = re.compile(r"[.!?,;:\n](?=\s|$)|[。！？、，]")
+_AGREEING = {"is": "am", "has": "have", "does": "do", "goes": "go"}
+_SPEAKERS = frozenset("i we ich wir je nous yo io eu я мы".split())
 _ITEMS = re.compile(r",|&|\b(?:and|und|et|y|e|и)\b")
 _SHORT_ITEM = 3
 _COMMON_ONLY = 2
@@ -148,7 +154,7 @@ def unsupported(
     stated = tuple(clause for clause in spoken if _states(clause, wanted))
     return (
         _not_stated(wanted, spoken, stated, when)
-        or other_person(wanted, stated)
+        or other_person(wanted, stated, clauses(newest))
         or opposite(wanted, stated)
         or misplaced(wanted, said, stated)
         or unsaid(wanted, said, stated, newest)
@@ -161,7 +167,14 @@ def _as_said(known: str) -> str:
     return _ANY_USER.sub("I", known).rstrip(". ") + "."
 
 
-def missing(claim: str, said: str, when: date | None) -> str | None:
+def missing(
+    claim: str,
+    said: str,
+    when: date | None,
+    *,
+    names: Collection[str] = (),
+    loose: bool = False,
+) -> str | None:
     """Return which name, number or date of a claim was not said; None where all were.
 
     Whether the rest was said is not asked: a conclusion may use words of its own.
@@ -170,13 +183,38 @@ def missing(claim: str, said: str, when: date | None) -> str | None:
         claim: A sentence.
         said: The words that are its evidence.
         when: The day on which they were said, for "tomorrow" and the like.
+        names: How the speaker is called; a claim about them speaks of the user.
+        loose: Somebody judges the claim afterwards: a date or a time may be put together from parts that were
+            said, and a noun of German, which looks like a name, is none.
     """
     if len(claim) > MAX_CLAIM:
         return "it is too long to be checked"
-    return _missing(take_apart(claim, when, frozenset()), said[:MAX_SAID], when)
+    wanted = take_apart(claim, when, frozenset(names))
+    if loose and GERMAN.search(wanted.low):
+        wanted = replace(wanted, names=tuple(filter(_is_no_noun, wanted.names)))
+    return _missing(wanted, said[:MAX_SAID], when, loose=loose)
 
 
-def _missing(claim: Claim, said: str, when: date | None) -> str | None:
+def _is_no_noun(name: str) -> bool:
+    """Say whether a capitalised word of German is more than that."""
+    return not name.isalpha() or any(sign.isupper() for sign in name[1:])
+
+
+def is_verbatim(claim: str, said: str) -> bool:
+    """Say whether a claim has all the words of a clause of what was said, in their order: nothing is left to judge."""
+    wanted = _bare(_as_said(claim))
+    return any(_bare(clause) == wanted for clause in _CLAUSES.split(said[:MAX_SAID]))
+
+
+def _bare(said: str) -> list[str]:
+    """Return the words of a clause as they are whoever speaks."""
+    full = _SHORTENED.sub(lambda hit: _LONG_FORMS[hit[1]], fold(said[:MAX_CLAIM]))
+    bare = ("i" if one in _SPEAKERS else _AGREEING.get(one, one) for one in words(full))
+    # The user lives, and I live.
+    return [one.removesuffix("s") if len(one) > _SHORT_ITEM else one for one in bare]
+
+
+def _missing(claim: Claim, said: str, when: date | None, *, loose: bool = False) -> str | None:
     """Return which name, number or date of a claim was not said."""
     known = Names(said)
     if (odd := mixed(claim.text)) and odd not in said:
@@ -184,10 +222,10 @@ def _missing(claim: Claim, said: str, when: date | None) -> str | None:
     for name in claim.names:
         if name not in known:
             return f"the name {name[:60]} is not in it"
-    return _missing_number(claim, said, when) or _missing_signs(claim, said)
+    return _missing_number(claim, said, when, loose=loose) or _missing_signs(claim, said)
 
 
-def _missing_number(claim: Claim, said: str, when: date | None) -> str | None:
+def _missing_number(claim: Claim, said: str, when: date | None, *, loose: bool) -> str | None:
     wanted = quantities(claim.text, claim.low, demanded=True)
     if not wanted.numbers and not wanted.days:
         return None
@@ -201,8 +239,10 @@ def _missing_number(claim: Claim, said: str, when: date | None) -> str | None:
     ]
     readings = there.readings | _listed(said)
     for day in wanted.days:
-        if not fits(day, told, when) and not (
-            day.month is None and day.year and str(day.year) in readings
+        if (
+            not fits(day, told, when)
+            and not (day.month is None and day.year and str(day.year) in readings)
+            and not (loose and _is_put_together(day, told, readings, when))
         ):
             return f"the date {day.shown.strip()[:60]} is not in it"
     for shown, means in wanted.numbers:
@@ -210,13 +250,33 @@ def _missing_number(claim: Claim, said: str, when: date | None) -> str | None:
         years = (
             [Day(int(shown))] if shown.isdecimal() and len(shown) == 4 and shown != "0000" else []
         )
-        if _is_hour(next(iter(means)), readings, low):
+        if _is_hour(next(iter(means)), readings, low) or (loose and _has_parts(means, readings)):
             continue
         if means & readings or any(digits and digits in run for run in whole):
             continue
         if not any(day.year == year.year for year in years for day in told):
             return f"the number {shown.strip()[:60]} is not in it"
     return None
+
+
+def _is_put_together(
+    day: Day, told: Collection[Day], readings: Collection[str], when: date | None
+) -> bool:
+    """Say whether the number of a day was said, and its month of another day."""
+    month = fits(replace(day, day=None, weekday=None), list(told), when)
+    return month and day.day is not None and str(day.day) in readings
+
+
+def _has_parts(means: Collection[str], readings: Collection[str]) -> bool:
+    """Say whether the hours and minutes of a time were said, each, or its half of the day was not."""
+    for one in means:
+        hour, _, minutes = one.partition(":")
+        if not (hour.isdecimal() and minutes.isdecimal()):
+            continue
+        earlier = f"{int(hour) - 12}:{minutes}"
+        if earlier in readings or (hour in readings and minutes in readings):
+            return True
+    return False
 
 
 def _is_hour(wanted: str, readings: frozenset[str], low: str) -> bool:

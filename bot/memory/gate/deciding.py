@@ -91,7 +91,7 @@ class Deciding:
         """
         decided: list[Decided] = []
         for one in self._batch.proposals:
-            decided.append(self._decide(one))
+            decided.append(_with_judgement(self._decide(one)))
             decided += self._others(decided[-1])
         if self._batch.author in _MODELS and (kept := _without_heirs(decided)):
             return self._anew(kept).outcome()
@@ -133,6 +133,8 @@ class Deciding:
             return self._retired(proposal, target)
         if proposal.op in ("weaken", "reopen"):
             return self._taken_back(proposal, target)
+        if proposal.op in ("verify", "refute"):
+            return self._judged(proposal, target)
         if target.status != "pending":
             return Decided(proposal, "refused", f"fact {target.id} is not pending")
         if proposal.op == "drop":
@@ -235,11 +237,15 @@ class Deciding:
             status="active" if verdict == "approved" else "pending",
             supersedes=rival.id if rival is not None else None,
             admitted=self._entry,
+            unverified=proposal.unverified,
+            judged=self._entry if proposal.judgement is not None else 0,
         )
 
     def _others(self, made: Decided) -> list[Decided]:
         """End what else cannot hold beside a new fact, if the same source said it."""
         fact, proposal = made.fact, made.proposal
+        if proposal.op == "refute" and made.verdict == "approved" and fact is not None:
+            return self._reopened(made.closed or fact)
         if made.verdict != "approved" or fact is None or proposal.op not in ("add", "supersede"):
             return []
         found = []
@@ -264,12 +270,13 @@ class Deciding:
         known = {(one.tape, one.entry) for one in target.evidence}
         own = [one for one in proposal.evidence if one.origin in ("person", "member")]
         fresh = [one for one in own if (one.tape, one.entry) not in known]
-        if target.status != "active" or not fresh or proposal.suspect:
+        if target.status != "active" or not fresh or proposal.suspect or proposal.unverified:
             return Decided(proposal, "known", f"fact {target.id} says so already", target)
         surer = max(target.confidence, min(_ASKED, target.confidence + _STRENGTHENED))
         if self._batch.author == "person":
             surer = _ASKED
-        fact = replace(target, evidence=joined(target.evidence, fresh), confidence=surer)
+        rests_on = joined(target.evidence, fresh)
+        fact = replace(target, evidence=rests_on, confidence=surer, unverified=False)
         return self._changed(proposal, fact, f"fact {target.id} was said again")
 
     def _retired(self, proposal: Proposal, target: Fact) -> Decided:
@@ -306,6 +313,32 @@ class Deciding:
         fact = replace(fact, status=before.status if before else status, valid_to=None)
         return self._changed(proposal, fact, "it is as it was before")
 
+    def _judged(self, proposal: Proposal, target: Fact) -> Decided:
+        """Take a judge's word on a fact in."""
+        if target.status != "active" or not target.unverified:
+            return Decided(proposal, "known", f"fact {target.id} waits for no judge", target)
+        why = proposal.judgement.told if proposal.judgement is not None else proposal.op
+        known = replace(target, unverified=False, judged=self._entry)
+        if proposal.op == "verify":
+            return self._changed(proposal, known, why)
+        closed = self._close(known, status="retired")
+        if not proposal.text or self._standing.twin(proposal.text) is not None:
+            return self._changed(proposal, closed, why, was=target)
+        fact = self._made(proposal, proposal.text, "approved", target)
+        return self._changed(proposal, fact, why, closed=closed)
+
+    def _reopened(self, refuted: Fact) -> list[Decided]:
+        """Believe again what a refuted fact had ended."""
+        found = []
+        for one in list(self._facts.values()):
+            same = refuted.supersedes == one.id or (
+                one.batch == refuted.admitted and self._standing.ends(refuted.text, one)
+            )
+            if one.status == "superseded" and one.text and one.id != refuted.id and same:
+                again = Proposal("reopen", fact=one.id)
+                found.append(self._taken_back(again, one))
+        return found
+
     def _restated(self, proposal: Proposal, target: Fact) -> Decided:
         text = " ".join(proposal.text.split()).lstrip("-*•#> ")
         if not text or not self._says_no_more(text, target):
@@ -334,7 +367,13 @@ class Deciding:
         )
 
     def _accepted(self, proposal: Proposal, target: Fact) -> Decided:
-        fact = replace(target, status="active", confidence=_ACCEPTED, admitted=self._entry)
+        fact = replace(
+            target,
+            status="active",
+            confidence=_ACCEPTED,
+            admitted=self._entry,
+            unverified=False,
+        )
         named = self._facts.get(fact.supersedes or 0)
         stands = named is not None and named.status == "active"
         rival = named if stands else self._standing.rival(fact.text)
@@ -371,6 +410,13 @@ class Deciding:
         fact = replace(fact, batch=self._entry, changed=self._stamp)
         self._facts[fact.id] = fact
         return Decided(proposal, verdict, reason, fact, closed, signals or {}, was)
+
+
+def _with_judgement(decided: Decided) -> Decided:
+    told = decided.proposal.judgement
+    if told is None:
+        return decided
+    return replace(decided, signals={**decided.signals, "judge": told.told})
 
 
 def _without_heirs(decided: Sequence[Decided]) -> set[int]:

@@ -34,7 +34,7 @@ _TOKEN = re.compile(r"[^\W_]+(?:['’.&+-][^\W_]+)*[+#]*")
 _MIXED = re.compile(
     r"[A-Za-z][^\W\d_]{0,40}[Ͱ-ӿ][^\W\d_]{0,40}|[Ͱ-ӿ][^\W\d_]{0,40}[A-Za-z][^\W\d_]{0,40}"
 )
-_UNIT = re.compile(r"[ckm]?m[23]|\d+[a-z]{1,3}")
+_UNIT = re.compile(r"uhr|[ckm]?m[23]|\d+[a-z]{1,3}")
 _ENDS = frozenset('.!?。！？:"“„«([')
 _SUBJECT_OF = frozenset(
     """
@@ -51,7 +51,7 @@ _PLAIN_STARTS = frozenset(
     """.split()
 )
 _TITLES = frozenset(
-    "mr mrs ms dr prof sir herr frau monsieur madame mme senor senora signor signora dona don i".split()
+    "mr mrs ms dr prof sir herr frau monsieur madame mme senor senora signor signora dona don st i".split()
 )
 _SAME_NAMES = (
     "rome rom roma рим rzym 罗马 ローマ", "vienna wien vienne viena вена 维也纳 ウィーン",
@@ -59,7 +59,7 @@ _SAME_NAMES = (
     "lisbon lissabon lisbonne lisboa lisbona лиссабон 里斯本", "warsaw warschau varsovie varsovia varsavia warszawa варшава",
     "prague prag praga praha прага 布拉格", "moscow moskau moscou moscu mosca москва 莫斯科 モスクワ", "london londres londra лондон 伦敦 ロンドン",
     "paris parigi париж 巴黎 パリ", "geneva genf geneve ginebra ginevra женева", "zurich zuerich zurigo цюрих 苏黎世",
-    "florence florenz florencia firenze флоренция", "venice venedig venise venecia venezia венеция", "naples neapel napoli napoles неаполь",
+    "turin torino турин", "florence florenz florencia firenze флоренция", "venice venedig venise venecia venezia венеция", "naples neapel napoli napoles неаполь",
     "brussels brussel bruxelles bruselas bruxelas брюссель", "athens athen athenes atenas atene афины αθηνα", "copenhagen kopenhagen copenhague kobenhavn копенгаген",
     "seville sevilla", "hamburg гамбург 汉堡", "berlin берлин 柏林 ベルリン berlino berlim", "oslo осло 奥斯陆 オスロ", "madrid мадрид 马德里",
     "beijing peking pekin pechino pequim пекин 北京", "shanghai шанхай 上海", "tokyo tokio токио 东京 東京", "osaka 大阪 осака", "kyoto 京都 киото",
@@ -118,7 +118,8 @@ def names_of(claim: str) -> list[str]:
         after = tokens[at + 1].group() if at + 1 < len(tokens) else ""
         before = text[max(0, token.start() - 6) : token.start()]
         shown = before.rstrip()
-        begins = not at or shown[-1:] in _ENDS or "\n" in before[len(shown) :]
+        titled = at and fold(tokens[at - 1].group()) in _TITLES
+        begins = not at or (shown[-1:] in _ENDS and not titled) or "\n" in before[len(shown) :]
         if _is_name(word, after, begins=begins):
             found.append(word)
     return list(dict.fromkeys(found))

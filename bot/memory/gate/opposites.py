@@ -62,10 +62,12 @@ def _is_relation(claim: Claim) -> bool:
     return claim.subject <= claim.kin and not claim.terms
 
 
-def other_person(claim: Claim, stated: tuple[Clause, ...]) -> str | None:
-    """Return why what was said speaks of somebody else."""
+def other_person(
+    claim: Claim, stated: tuple[Clause, ...], newest: tuple[Clause, ...]
+) -> str | None:
+    """Return why what was said, and newest of it, speaks of somebody else."""
     right = [clause for clause in stated if speaks_of(clause, claim)]
-    if WITH_USER.match(claim.low) and not any(clause.who == "me" for clause in stated):
+    if WITH_USER.match(claim.low) and not any(clause.who == "me" for clause in newest):
         return "it speaks of somebody else"
     if not right:
         return "it speaks of somebody else"

@@ -49,11 +49,22 @@ _DAY_MONTH = re.compile(
 _MONTH_DAY = re.compile(
     rf"\b({_MONTH_WORDS})\b\.? (?:the )?(\d{{1,2}})(?:st|nd|rd|th)?\b(?!:)(?:,? (\d{{4}}))?"
 )
+_SHARED = re.compile(
+    rf"(?<!\d)(\d{{1,2}})(?:st|nd|rd|th|\.)?(?= ?(?:and|und|et|y|e|и|&|-|to|bis) ?(?:the )?\d{{1,2}}(?:st|nd|rd|th|\.)? (?:of )?({_MONTH_WORDS})\b)"
+)
+_FEASTS = (
+    (re.compile(r"\bnew year's day\b|\bneujahr(?:stag)?\b|\bjour de l'an\b|\bcapodanno\b|\bano nuevo\b"), "1 january"),
+    (re.compile(r"\bnew year's eve\b|\bsilvester\b|\bnochevieja\b"), "31 december"),
+    (re.compile(r"\bchristmas eve\b|\bheiligabend\b|\bnochebuena\b"), "24 december"),
+    (re.compile(r"\bchristmas day\b"), "25 december"),
+)  # fmt: skip
 _MONTH_ONLY = re.compile(rf"\b({_MONTH_WORDS})\b(?:\.?,? (?:de |of )?(\d{{4}}))?")
 
 
 _ORDINARY = {
-    month: re.compile(rf"\b(?:{month.capitalize()}|(?:fin|debut|mi|de|en|ab|im) {month})\b")
+    month: re.compile(
+        rf"\b(?:{month.capitalize()}|(?:fin|debut|mi|de|en|ab|im|in|since|until|last|next|this) {month})\b"
+    )
     for month in MONTHS
     if len(month) <= 4
 }
@@ -156,12 +167,20 @@ def _take_days(text: str) -> tuple[list[Day], str]:
     return days, keep(_DOTTED, "d.my", text)
 
 
+def _with_feasts(text: str) -> str:
+    """Return a text with the dates of some feasts, and with the month of each day of "25 and 27 November"."""
+    for pattern, day in _FEASTS:
+        text = pattern.sub(day, text)
+    return _SHARED.sub(r"\1 \2", text)
+
+
 def _month_names(original: str, text: str) -> list[Day]:
     """Return months that stand alone, where they are not ordinary words ("may", "mars", "sept")."""
     days = []
     for hit in _MONTH_ONLY.finditer(text):
         written = hit[1]
-        if written in _ORDINARY and not _ORDINARY[written].search(original):
+        surely = _ORDINARY.get(written)
+        if surely is not None and not (surely.search(original) or surely.search(text)):
             continue
         days.append(Day(_year(hit[2]), MONTHS[written], shown=hit.group()))
     return days
@@ -181,7 +200,7 @@ def quantities(original: str, text: str, *, demanded: bool) -> Quantities:
     if demanded:
         text = _COUNTER.sub(lambda run: cjk(run.group()), text)
         text = re.sub(CJK_NUMBER, " ", text)
-    plain = _HALF.sub(r"\1:30", with_digits(text))
+    plain = _with_feasts(_HALF.sub(r"\1:30", with_digits(text)))
     if _OTHER.search(plain):
         plain += " 2"
     days, rest = _take_days(plain)

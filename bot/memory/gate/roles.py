@@ -30,7 +30,7 @@ _SOME = re.compile(
 )
 
 _THEIRS = re.compile(rf"(?:{USER.pattern})'s")
-_GERMAN = re.compile(r"\b(?:der|die|das|ist|hat|und|mit|nutzer|nutzerin)\b")
+GERMAN = re.compile(r"\b(?:der|die|das|ist|hat|und|mit|nutzer|nutzerin)\b")
 
 
 def misplaced(claim: Claim, said: str, stated: tuple[Clause, ...]) -> str | None:
@@ -42,7 +42,7 @@ def misplaced(claim: Claim, said: str, stated: tuple[Clause, ...]) -> str | None
     if every and not _EVERY.search(told) and (every[1] or _SOME.search(told)):
         return "it is not said of all"
     # A noun of German looks like a name.
-    names = frozenset() if _GERMAN.search(claim.low) else frozenset(map(fold, claim.names))
+    names = frozenset() if GERMAN.search(claim.low) else frozenset(map(fold, claim.names))
     first = claim.text.split()[:1]
     # A name that begins a claim is known by its capital within what was said.
     names |= {fold(one) for one in first if f" {one}" in said}

@@ -34,6 +34,7 @@ _LABELS: Mapping[str, str] = {
     "blast_radius": "Reach of a mistake",
     "alignment_score": "Alignment with priorities",
     "progress_delta": "Progress",
+    "judge": "Judge",
 }
 _MEANINGS: Mapping[str, Mapping[str, str]] = {
     "conflict_level": {
@@ -238,7 +239,8 @@ def _of(entry: TapeEntry, number: int) -> Iterator[tuple[Decided, dict[str, Any]
 def _begins(decided: Decided, raw: dict[str, Any], number: int) -> bool:
     """Say whether a decision is the first on a fact: it was not there before."""
     made = decided.fact is not None and decided.fact.id == number
-    return made and "was" not in raw and decided.proposal.op in ("add", "supersede", "restate")
+    begins = ("add", "supersede", "restate", "refute")
+    return made and "was" not in raw and decided.proposal.op in begins
 
 
 def _view(scope: str, entry: TapeEntry, decided: Decided, fact: Fact | None) -> DecisionView:
