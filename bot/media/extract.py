@@ -23,6 +23,7 @@ SLOW = "reading the PDF took too long"
 
 _MEMORY = 1 << 30
 _LOOK = 0.25  # seconds between two looks at the time and at the bot
+_AGAIN = 1.0  # seconds until the time is said to be over once more
 _DAMAGED = "the PDF is damaged and cannot be read"
 _EMPTY = "no text was found in the PDF; scanned pages cannot be read"
 _LOCKED = "the PDF has a password and cannot be read"
@@ -92,9 +93,12 @@ def _bounded(seconds: float, parent: int) -> None:
     deadline = time.monotonic() + seconds
 
     def look(_signal: int, _frame: FrameType | None) -> None:
+        nonlocal deadline
         if os.getppid() != parent:
             os._exit(1)  # nobody is left to read the answer
         if time.monotonic() > deadline:
+            # Again where the library swallowed it, but not while it is being answered.
+            deadline = time.monotonic() + _AGAIN
             raise _TooLong
 
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
