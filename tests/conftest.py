@@ -7,6 +7,7 @@ import importlib
 import os
 import shutil
 import signal
+import sys
 import tempfile
 from collections import defaultdict
 from contextlib import suppress
@@ -16,6 +17,8 @@ import pytest
 from databases import RUN, end_server
 from hypothesis import HealthCheck, settings
 from sampling import SAMPLE, left_out
+
+HERE = Path(__file__).parent
 
 # Hypothesis would import these in the middle of a test. Python 3.11 cannot parse a file while a task's failure is
 # logged, which parses a line of it, too: it ends in a SystemError ("AST constructor recursion depth mismatch").
@@ -81,6 +84,23 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     """Say which sample is run, so that it can be run again."""
     seed = config.getoption("--sample")
     return None if seed is None else f"a sample of the slow cases: --sample {seed}"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Have the processes of a run begin at different files: what one has compiled no other does."""
+    mine = getattr(session.config, "workerinput", None)
+    if mine is None or [Path(one).resolve() for one in session.config.args] != [HERE]:
+        return
+    paths = sorted(HERE.rglob("test_*.py"))
+    for folder in dict.fromkeys(str(path.parent) for path in paths):
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
+    first = len(paths) * int(mine["workerid"].removeprefix("gw")) // mine["workercount"]
+    for path in paths[first:] + paths[:first]:
+        # What is wrong with it is told when it is collected.
+        with suppress(Exception, pytest.skip.Exception):
+            importlib.import_module(path.stem)
 
 
 @pytest.hookimpl(tryfirst=True)

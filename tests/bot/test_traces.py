@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
 
-import anyio
 import pytest
+from waiting import until
 
 from bot.app.traces import Traces
 from bot.app.wording import Wording, file_holds
@@ -260,16 +260,12 @@ async def test_records_of_the_log_are_masked_in_place_while_it_is_written(home, 
     logger.warning("the provider refused: %s", f"first line\n{SECRET} in the second")
     logger.info("innocent, too")
     path = home / "logs" / "tapebot.log"
-    with anyio.fail_after(30):
-        while not path.exists() or "too" not in path.read_text():
-            await anyio.sleep(0.005)
+    await until(lambda: path.exists() and "too" in path.read_text())
     rotated = write(home / "logs" / "tapebot.log.1", b"a\nb xyzzy-plugh\nc\n")
     before = path.read_bytes()
     assert await traces.erase([SECRET], []) == 2
     logger.info("written later")
-    with anyio.fail_after(30):
-        while "later" not in path.read_text():
-            await anyio.sleep(0.005)
+    await until(lambda: "later" in path.read_text())
     lines = path.read_text().splitlines()
     assert [line.rpartition(": ")[2] for line in lines if not line.startswith("*")] == [
         "innocent",

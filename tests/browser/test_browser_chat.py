@@ -12,6 +12,7 @@ from browser_chat import BOX, Line, answers, expect_shown, said, say, shown, unt
 from browser_checks import WITHIN, OpenPage, Watch, assert_fits, check_page, drawn, shot
 from browser_site import Site
 from playwright.async_api import Page, expect
+from waiting import until
 
 from bot.testing.openai_server import Reply
 
@@ -192,9 +193,7 @@ async def test_commands_are_completed_for_whoever_types_before_the_connection_is
     await page.reload()
     await page.keyboard.type("/mem")
     await expect(page.locator(BOX)).to_have_value("/mem")
-    with anyio.fail_after(60):
-        while not line.held:
-            await anyio.sleep(0.05)  # the browser's messages have no event here
+    await until(lambda: line.held)
     line.release()
     await expect(page.get_by_role("option")).to_have_count(1)
     await page.keyboard.press("Tab")

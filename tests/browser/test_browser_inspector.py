@@ -9,6 +9,7 @@ from browser_chat import answers, say
 from browser_checks import WITHIN, OpenPage, Watch, check_page, close_answer, shot
 from browser_site import Site
 from playwright.async_api import Browser, Page, expect
+from sampling import some
 from web_rig import Rig
 
 from bot.bus import Sender
@@ -211,7 +212,7 @@ async def test_every_page_can_be_used_by_everybody_whatever_is_on_the_tape(
     (turn, *_) = (await rig.get("/turns", tape="fake:1"))["turns"]
     page = await opened("/sessions", dark=dark, phone=phone)
     name = f"{'dark' if dark else 'light'}-{'phone' if phone else 'wide'}"
-    for number, path in enumerate(PAGES):
+    for number, path in some([*enumerate(PAGES)], apart=name):
         known = {"tape": "fake:1", "group": GROUP, "turn": f"/turn?tape=fake:1&turn={turn['id']}"}
         await page.goto(rig.url + path.format(**known))
         # The page's own word: Playwright does not always know of the response.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from browser_checks import WITHIN, OpenPage, Watch, check_page, close_answer, shot
 from playwright.async_api import Page, expect
+from sampling import some
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300), pytest.mark.family("browser: memory")]
 expect.set_options(timeout=WITHIN)
@@ -39,7 +40,8 @@ async def test_the_pages_of_memory_keep_what_holds_for_all_pages(open_page: Open
     )
     await give(page, "/memory edit 1 I live in Graz", "/memory share 2")
     root = page.url.removesuffix("/sessions")
-    for path in (*PAGES, "/memory?tape=workspace:shared", "/memory?tape=web:local&status=all"):
+    pages = (*PAGES, "/memory?tape=workspace:shared", "/memory?tape=web:local&status=all")
+    for path in some(pages, apart=f"{dark} {phone}"):
         await page.goto(root + path)
         await check_page(page)
         await shot(page, f"{path.partition('?')[0][1:]}-{'dark' if dark else 'light'}-{phone}")

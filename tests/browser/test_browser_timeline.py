@@ -49,7 +49,10 @@ async def rows(page: Page) -> dict[str, float]:
     return seen
 
 
-@pytest.mark.parametrize("entries", [100_000, pytest.param(250_000, marks=pytest.mark.night)])
+@pytest.mark.parametrize(
+    "entries",
+    [20_000, *(pytest.param(many, marks=pytest.mark.night) for many in (100_000, 250_000))],
+)
 async def test_a_long_tape_is_scrolled_without_holes(rig, opened, entries):
     await rig.long_tape(entries)
     version = await rig.store.version("fake:long")

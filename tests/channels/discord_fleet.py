@@ -230,7 +230,7 @@ class Fleet:
         """Wait until channels have a mark in the store."""
         await self.until(lambda: self.marks.rows.keys() >= {*channels})
 
-    async def until(self, true: Callable[[], bool], within: float = 20.0) -> None:
+    async def until(self, true: Callable[[], bool], within: float = 60.0) -> None:
         with anyio.move_on_after(within):
             while not true():
                 with anyio.move_on_after(0.02):

@@ -171,7 +171,7 @@ class Rig:
             task_status.started()
             await channel.run(Port(self.bus.channel("discord"), self.refusals))
 
-    async def until(self, predicate: Callable[[], bool], within: float = 20.0) -> None:
+    async def until(self, predicate: Callable[[], bool], within: float = 60.0) -> None:
         """Wait until something is true of what was heard and reported."""
         with anyio.move_on_after(within):
             while not predicate():
@@ -179,7 +179,7 @@ class Rig:
             return
         raise TimeoutError(f"not within {within} s; heard {self.heard}; {self.reports}")
 
-    async def hear(self, count: int = 1, within: float = 20.0) -> list[Inbound]:
+    async def hear(self, count: int = 1, within: float = 60.0) -> list[Inbound]:
         """Wait for so many inbounds; return all that were heard."""
         await self.until(lambda: len(self.heard) >= count, within)
         return self.heard

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+from waiting import until
 
 from bot.bus import (
     Accepted,
@@ -205,9 +206,7 @@ class Rig:
 
     async def until_handled(self, left: int = 0) -> None:
         """Wait until so many updates are kept: each is removed a moment after its message is on the bus."""
-        with anyio.fail_after(SECONDS):
-            while len(self.spooled) != left:
-                await anyio.sleep(0.01)
+        await until(lambda: len(self.spooled) == left)
 
     async def until_tried(self, count: int) -> None:
         """Wait until the channel published, or tried to, so many times."""

@@ -12,7 +12,7 @@ from telegram_rig import rigged
 from channels.bounds import MOST_ANSWER
 from channels.discord import channel as channel_module
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.family("answers without an end")]
 
 MOST_GROWTH = 200 * 1024 * 1024
 """Bytes; the servers for tests are in this process, too, and what they do not get rid of is theirs."""

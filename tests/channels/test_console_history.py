@@ -130,6 +130,13 @@ def descriptors(file: Path) -> int:
     return found
 
 
+def until_opened_twice(file: Path) -> None:
+    end = time.monotonic() + 60
+    while descriptors(file) < 2 and time.monotonic() < end:
+        os.sched_yield()
+    assert descriptors(file) == 2
+
+
 def test_the_lock_is_that_of_the_file_which_has_the_name(tmp_path):
     """Whoever waited for a file that was replaced meanwhile must not write to the old one."""
     file = tmp_path / "history"
@@ -143,19 +150,15 @@ def test_the_lock_is_that_of_the_file_which_has_the_name(tmp_path):
         writer = threading.Thread(target=append)
         writer.start()
         # It waits for this file's lock once it has opened it, too.
-        end = time.monotonic() + 10
-        while descriptors(file) < 2 and time.monotonic() < end:
-            os.sched_yield()
-        assert descriptors(file) == 2
+        until_opened_twice(file)
         fresh = tmp_path / "fresh"
         fresh.write_bytes(b"new")
         held = os.open(fresh, os.O_RDONLY)
         fcntl.flock(held, fcntl.LOCK_EX)
         fresh.replace(file)
-    # It is never done before the lock of the new file is free, however long that takes.
-    writer.join(0.2)
-    assert writer.is_alive()
+    # Then for that of the new file.
+    until_opened_twice(file)
     assert file.read_bytes() == b"new"
     os.close(held)
-    writer.join(10)
+    writer.join(60)
     assert file.read_bytes() == b"new and more"

@@ -11,6 +11,8 @@ import anyio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import examples
+from waiting import until
 
 from bot.bus import Activity, Address, Answer, Button, DeliveryReport, Outbound, Partial
 from channels.delivery.courier import Courier
@@ -162,16 +164,14 @@ class Running:
     def stop(self) -> None:
         self._tasks.cancel_scope.cancel()
 
+    async def until_left(self) -> None:
+        """Wait until every chat was left: nothing has been due in it for a while."""
+        await until(lambda: self.courier.statistics() == {"lines": 0})
+
     async def __aexit__(self, *error: object) -> None:
         self._tasks.cancel_scope.cancel()
         await self._tasks.__aexit__(*error)
         self.port.close()
-
-
-async def until(condition, within: float = 20.0) -> None:
-    with anyio.fail_after(within):
-        while not condition():
-            await anyio.sleep(0.002)
 
 
 def answer(text: str, name: str = "t1", address: Address = HERE, **more) -> Answer:
@@ -283,9 +283,9 @@ async def test_edits_are_spaced_and_only_the_newest_text_is_shown():
     paper = Paper(interval=0.05)
     async with Running(paper) as run:
         began = anyio.current_time()
-        for length in range(30, 80):
-            run.port.give(Partial(HERE, "t1", "y" * length))
-            await anyio.sleep(0.004)
+        for most in range(40, 80, 10):
+            run.port.give(*(Partial(HERE, "t1", "y" * size) for size in range(most - 9, most + 1)))
+            await until(lambda size=most: "".join(paper.shown()) == "y" * size)
         run.port.give(answer("y" * 80))
         await run.port.until_final(1)
         lasted = anyio.current_time() - began
@@ -414,6 +414,7 @@ async def test_topics_of_a_chat_share_its_flood():
 async def test_a_draft_is_shown_again_before_it_goes_while_the_turn_runs(monkeypatch):
     monkeypatch.setattr("channels.delivery.stream._DRAFT_STANDS", 0.05)
     monkeypatch.setattr("channels.delivery.stream._DRAFTS_APART", 0.0)
+    monkeypatch.setattr("channels.delivery.line._LEAVES_AFTER", 0.1)
     paper = Paper(drafts=[])
     async with Running(paper) as run:
         run.port.give(Activity(HERE, "tool"))
@@ -422,18 +423,21 @@ async def test_a_draft_is_shown_again_before_it_goes_while_the_turn_runs(monkeyp
         run.port.give(answer("a message that stays"), Activity(HERE, "idle"))
         await run.port.until_final(1)
         drafts = len(paper.drafts)
-        await anyio.sleep(0.15)
+        await run.until_left()
     assert len(paper.drafts) == drafts
 
 
 async def test_a_flood_of_drafts_holds_no_answer_back():
+    drafted = anyio.Event()
+
     class Drafty(Paper):
         async def draft(self, address: Address, stream: str, piece: str) -> bool:
+            drafted.set()
             raise Flooded(30)
 
     async with Running(Drafty()) as run:
         run.port.give(Partial(HERE, "t1", "a draft that is no message yet"))
-        await anyio.sleep(0.05)
+        await drafted.wait()
         run.port.give(answer("a message that stays"))
         await run.port.until_final(1, within=20)
     assert run.paper.shown() == ["a message that stays"]
@@ -502,16 +506,16 @@ async def test_drafts_are_shown_where_there_are_any_and_become_one_message():
     assert paper.shown() == ["a message that stays"]
 
 
-async def test_typing_is_shown_while_a_turn_runs_and_not_after():
+async def test_typing_is_shown_while_a_turn_runs_and_not_after(monkeypatch):
+    monkeypatch.setattr("channels.delivery.line._LEAVES_AFTER", 0.05)
     async with Running() as run:
         run.port.give(Activity(HERE, "thinking"))
         await until(lambda: len(run.paper.typed) >= 3)
         run.port.give(answer("done"), Activity(HERE, "idle"))
         await run.port.until_final(1)
-        await anyio.sleep(0.02)
-        typed = len(run.paper.typed)
-        await anyio.sleep(0.05)
-    assert len(run.paper.typed) == typed
+        # A chat where the sign is still shown is not left.
+        await run.until_left()
+        assert len(run.paper.typed) >= 3
 
 
 @pytest.mark.slow
@@ -535,7 +539,7 @@ FAULTS = st.sampled_from(
     faults=st.lists(FAULTS, max_size=6),
     before=st.integers(0, 3),
 )
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_whatever_goes_wrong_the_final_text_is_all_that_is_shown(partials, final, faults, before):
     """Streams that restart, floods, refusals and deletions: what is left is the answer."""
 

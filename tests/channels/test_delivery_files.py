@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_delivery import Paper, Running, answer, until
+from sampling import examples
+from test_delivery import Paper, Running, answer
+from waiting import until
 
 from bot.bus import Button, OutFile
 from channels.delivery import line
@@ -147,7 +149,7 @@ TROUBLE = st.lists(
 
 
 @given(TROUBLE, TROUBLE, st.booleans())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 async def test_whatever_goes_wrong_each_file_is_there_once_in_order_or_told_of(one, two, taken):
     paper = Pinboard()
     paper.trouble |= {"one.zip": one, "two.zip": two}

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 import anyio
 import pytest
 from discord_rig import Rig
+from waiting import until
 
 from bot.bus import Address
 from bot.testing.discord_books import Upload
@@ -138,7 +139,7 @@ async def test_after_a_session_was_declared_invalid_what_fell_between_is_heard(
         await server.until(lambda _: server.hub.gateway.connected == 0)
         server.say(place, ada, "between 1")
         server.say(place, ada, "between 2")
-        await rig.hear(3, within=15)
+        await rig.hear(3)
         server.say(place, ada, "after")
         await rig.hear(4)
     assert rig.texts() == ["before", "between 1", "between 2", "after"]
@@ -183,7 +184,7 @@ async def test_a_lost_network_loses_no_message(rig, server, ada):
         await rig.hear()
         server.faults.down(1.0)
         server.say(place, ada, "while the network was away")
-        await rig.hear(2, within=15)
+        await rig.hear(2)
     assert rig.texts() == ["before", "while the network was away"]
 
 
@@ -259,15 +260,12 @@ async def test_a_disk_that_refuses_the_marks_is_reported_and_tried_again(tmp_pat
     folder.write_text("a file where the folder should be")
     marks = Marks(MarkFiles(folder, WHOLE))
     marks.meet(1, 10, None)
-    with anyio.fail_after(30):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(marks.keep)
-            while not caplog.records:
-                await anyio.sleep(0.01)
-            folder.unlink()
-            while not (folder / "marks.json").exists():
-                await anyio.sleep(0.01)
-            tasks.cancel_scope.cancel()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(marks.keep)
+        await until(lambda: caplog.records)
+        folder.unlink()
+        await until((folder / "marks.json").exists)
+        tasks.cancel_scope.cancel()
     again = Marks(MarkFiles(folder, WHOLE))
     await again.load()
     assert again.get(1) == 10
@@ -280,9 +278,7 @@ def _marks(rig: Rig) -> dict:
 async def _marked(rig: Rig, channel: int) -> None:
     """Wait until a channel is followed on disk."""
     path = rig.folder / "discord" / "marks.json"
-    with anyio.fail_after(30):
-        while not (path.exists() and str(channel) in path.read_text()):
-            await anyio.sleep(0.01)
+    await until(lambda: path.exists() and str(channel) in path.read_text())
 
 
 def test_an_address_of_a_thread_is_written_to_by_its_topic():

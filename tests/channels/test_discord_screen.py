@@ -91,16 +91,18 @@ async def test_a_streamed_answer_grows_in_one_message_at_the_platforms_pace(
     rig, server, place, address
 ):
     began = anyio.current_time()
-    for count in range(1, 40):
-        await rig.send(Partial(address, "s1", "word " * 5 * count))
-        await anyio.sleep(0.1)
+    for most in (20, 30, 40):
+        for words in range(most - 9, most + 1):
+            await rig.send(Partial(address, "s1", " ".join(["word"] * words)))
+        newest = " ".join(["word"] * most)
+        await server.until(lambda books, text=newest: books.texts(place) == [text])
     await rig.send(Answer(address, "s1", "the whole answer", stream="s1"))
     await rig.until(lambda: any(each.final for each in rig.reports))
     lasted = anyio.current_time() - began
     (shown,) = server.answers(place)
     assert shown.content == "the whole answer"
     # However long each took on a busy machine: one in 1.5 seconds, and the answer.
-    assert 2 <= len(shown.shown) <= lasted / 1.5 + 2
+    assert 4 <= len(shown.shown) <= lasted / 1.5 + 2
 
 
 async def test_typing_is_shown_while_a_turn_runs(rig, server, place, address):
@@ -123,7 +125,7 @@ async def test_a_lost_response_to_a_stream_that_grew_leaves_the_newest_text(
 ):
     server.faults.lose(POST)
     await rig.send(Partial(address, "s1", "the beginning of a long answer"))
-    await server.until(lambda books: books.requests("POST", "/messages"), within=8)
+    await server.until(lambda books: books.requests("POST", "/messages"))
     await rig.send(
         Answer(address, "s1", "the beginning of a long answer, and its end", stream="s1")
     )
@@ -147,7 +149,7 @@ async def test_a_short_limit_in_one_channel_delays_no_other(rig, server, place, 
         await rig.send(Answer(address, f"a{number}", f"text {number}"))
     await rig.answer(Address("discord", str(general)), "elsewhere", number="b")
     assert "text 2" not in server.books.texts(place)
-    await rig.until(lambda: sum(each.final for each in rig.reports) == 4, within=15)
+    await rig.until(lambda: sum(each.final for each in rig.reports) == 4)
     assert server.books.texts(place) == ["text 0", "text 1", "text 2"]
 
 
@@ -158,14 +160,21 @@ async def test_a_limit_out_of_the_blue_is_waited_out(rig, server, place, address
 
 
 async def test_a_long_limit_comes_back_as_a_wait_and_holds_no_call_open(
-    rig, server, place, address
+    rig, server, place, address, general
 ):
     server.faults.limit_once(31.0, POST)
     await rig.send(Answer(address, "a1", "later"))
     (call,) = await server.until(lambda books: books.requests("POST", "/messages"))
     assert call.status == 429
-    await anyio.sleep(0.2)
-    assert not rig.reports
+    # By the time an answer elsewhere is shown, this one is neither shown nor given up, and nothing
+    # else is asked of its chat.
+    elsewhere = Address("discord", str(general))
+    await rig.answer(elsewhere, "meanwhile", number="b1")
+    assert [each.answer for each in rig.reports if each.final] == ["b1"]
+    for each in (address, elsewhere):
+        await rig.send(Activity(each, "thinking"))
+    await server.until(lambda books: books.typing)
+    assert [each.subject for each in server.books.typing] == [str(general)]
 
 
 async def test_who_blocks_the_bot_gets_no_answer_and_the_report_says_why(rig, server, ada, address):

@@ -165,7 +165,7 @@ async def test_a_command_from_before_a_new_connection_is_answered_in_its_place(
     await server.until(lambda books: books.interactions[number].acknowledged)
     server.faults.refuse_gateway(times=1)
     server.faults.drop()
-    await server.until(lambda books: books.happened("identify") == 2, within=10)
+    await server.until(lambda books: books.happened("identify") == 2)
     await rig.answer(inbound.address, "in its place", reply_to=inbound.id)
     assert server.shown(number) == "in its place"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import anyio
 import pytest
 from discord_rig import Rig, Shelf
+from waiting import until
 
 from bot.bus import Attachment, BusError, Button, File
 from bot.testing.discord_books import Upload
@@ -215,11 +215,11 @@ async def test_a_servers_name_is_announced_in_plain_signs_and_a_flood_of_servers
     rig, server, ada, caplog
 ):
     async with rig.connected():
-        await _until(lambda: len(rig.announced) == 2)
+        await until(lambda: len(rig.announced) == 2)
         server.guild("Club\x1b[2J\u202e\n" + "x" * 90, [ada])
         for number in range(30):
             server.guild(f"Club {number}", [ada])
-        await _until(lambda: "Club 29" in caplog.text)
+        await until(lambda: "Club 29" in caplog.text)
     added = rig.announced[2:]
     assert len(added) == 5
     assert all(each.isprintable() for each in rig.announced)
@@ -252,9 +252,3 @@ def _interaction(server: DiscordServer, user: int, place: int) -> dict:
         "context": 1,
         "attachment_size_limit": 1,
     }
-
-
-async def _until(true) -> None:
-    with anyio.fail_after(30):
-        while not true():
-            await anyio.sleep(0.01)

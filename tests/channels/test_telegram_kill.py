@@ -29,7 +29,7 @@ async def telegram():
 async def bot(telegram, folder):
     """Run the bot within the block, then kill it."""
     command = [str(HOST), telegram.url, telegram.token, str(folder)]
-    path = os.pathsep.join([str(ROOT), str(HOST.parent)])
+    path = os.pathsep.join(map(str, (ROOT, ROOT / "tests", HOST.parent)))
     environment = {**os.environ, "PYTHONPATH": path}
     async with await open_program(
         command, environment=environment, stdout=None, stderr=None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import itertools
 import json
-import socket
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -16,11 +15,13 @@ import pytest
 from aiohttp import web
 from databases import drop, fresh_database
 from telegram_rig import rigged
+from waiting import until
 
 from bot.bus import BusError
 from bot.bus.postgres_spool import PostgresSpool
 from bot.database.connections import Database
 from bot.database.wakeups import Wakeups
+from bot.testing.ports import kept_port
 from bot.testing.telegram_media import Media
 from channels.registry import receive_telegram
 from channels.telegram import WebhookPlace
@@ -29,12 +30,6 @@ from channels.telegram.webhook import secret_of
 pytestmark = pytest.mark.slow
 
 HEADER = "X-Telegram-Bot-Api-Secret-Token"
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
 
 
 @asynccontextmanager
@@ -56,12 +51,12 @@ async def balancer(ports: list[int]):
     app = web.Application()
     app.router.add_post("/{path:.*}", passed_on)
     runner = web.AppRunner(app)
-    port = free_port()
     async with aiohttp.ClientSession() as session:
         await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", port).start()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        [(host, port)] = runner.addresses
         try:
-            yield f"http://127.0.0.1:{port}"
+            yield f"http://{host}:{port}"
         finally:
             await runner.cleanup()
 
@@ -92,9 +87,11 @@ class Fleet:
                 )
 
             tasks.start_soon(receive)
-            with anyio.fail_after(30):
-                while await self.post({}, which, secret="") != 403:
-                    await anyio.sleep(0.01)
+
+            async def refuses() -> bool:
+                return await self.post({}, which, secret="") == 403
+
+            await until(refuses)
             yield
             tasks.cancel_scope.cancel()
 
@@ -118,9 +115,7 @@ class Fleet:
             ).fetchall()
 
     async def until_handled(self) -> None:
-        with anyio.fail_after(30):
-            while self.kept():
-                await anyio.sleep(0.01)
+        await until(lambda: not self.kept())
 
 
 @pytest.fixture
@@ -128,22 +123,23 @@ async def fleet(tmp_path):
     url = fresh_database()
     database = Database(url, connections=6)
     await database.open()
-    wakeups, ports = Wakeups(database), [free_port(), free_port()]
+    wakeups = Wakeups(database)
 
     def opened(**most) -> PostgresSpool:
         return PostgresSpool(database, wakeups, "telegram", **most)
 
     try:
-        async with (
-            rigged(tmp_path) as rig,
-            balancer(ports) as address,
-            anyio.create_task_group() as tasks,
-        ):
-            tasks.start_soon(wakeups.run)
-            rig.chat = rig.telegram.private(7)
-            rig.spool = opened()
-            yield Fleet(rig, url, address, ports, opened)
-            tasks.cancel_scope.cancel()
+        with kept_port() as one, kept_port() as other:
+            async with (
+                rigged(tmp_path) as rig,
+                balancer([one, other]) as address,
+                anyio.create_task_group() as tasks,
+            ):
+                tasks.start_soon(wakeups.run)
+                rig.chat = rig.telegram.private(7)
+                rig.spool = opened()
+                yield Fleet(rig, url, address, [one, other], opened)
+                tasks.cancel_scope.cancel()
     finally:
         await database.close()
     drop(url)
@@ -282,9 +278,7 @@ async def test_what_waited_in_a_lane_where_the_channel_died_is_handled_where_it_
         async with rig.running(webhook=fleet.place):
             rig.telegram.voice(rig.chat, 7, b"first")
             rig.telegram.say(rig.chat, 7, "second")
-            with anyio.fail_after(30):
-                while [taken for _, _, taken in fleet.kept()] != [True, True]:
-                    await anyio.sleep(0.01)
+            await until(lambda: [taken for _, _, taken in fleet.kept()] == [True, True])
         assert rig.inbounds == []
         rig.telegram.faults.clear()
         rig.telegram.say(rig.chat, 7, "third")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Protocol
 
 import anyio
 from anyio.abc import TaskGroup
+from waiting import until
 from web_chat import EVE as EVE_ON_THE_WEB
 from web_chat import ChatSite, Page
 
@@ -25,8 +26,6 @@ from channels.console.channel import ConsoleChannel
 
 ADA, EVE = 7, 13
 """Ada may; Eve is a stranger."""
-
-_LOOK = 0.01
 
 
 class OnlyAda:
@@ -89,13 +88,6 @@ class Scene(Protocol):
     def files(self) -> dict[str, bytes]:
         """Return what the files hold that the bot shows in the chat, by their names."""
         ...
-
-
-async def until(condition: Callable[[], object], within: float = 60.0) -> None:
-    """Wait until something holds that has no event of its own."""
-    with anyio.fail_after(within):
-        while not condition():
-            await anyio.sleep(_LOOK)
 
 
 class ConsoleScene:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import anyio
 import pytest
-from channel_scenes import SCENES, Scene, until
+from channel_scenes import SCENES, Scene
+from waiting import until
 
 from bot.bus import (
     Accepted,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -92,10 +92,3 @@ async def running(folder: Path, **settings: str) -> AsyncIterator[Program]:
                     process.kill()
                 await program.until_read()
             tasks.cancel_scope.cancel()
-
-
-async def until(look: Callable[[], Awaitable[object]], within: float = 20.0) -> None:
-    """Wait until something is so in another process."""
-    with anyio.fail_after(within):
-        while not await look():
-            await anyio.sleep(0.05)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sampling import some
+from sampling import is_sample, some
 
 ROOT = Path(__file__).parents[2]
 HOST = Path(__file__).with_name("disk_host.py")
@@ -76,16 +76,16 @@ def test_each_kind_of_refused_call_costs_no_conversation(tmp_path: Path):
     """One call of each name in each place, at its first and at a later one."""
     places = ("tapes", "index", "bus", "blobs")
     calls = ("open", "write", "fsync", "fdatasync", "ftruncate", "rename", "replace")
-    found = lives(
-        tmp_path,
-        (
-            {"first": first, "only": call, "place": place, "error": error}
-            for call, error in zip(calls, ["EIO", "ENOSPC"] * 4, strict=False)
-            for place in places
-            for first in (1, 3)
-        ),
-    )
-    refused = summary(found)
+    faults = [
+        {"first": first, "only": call, "place": place, "error": error}
+        for call, error in zip(calls, ["EIO", "ENOSPC"] * 4, strict=False)
+        for place in places
+        for first in (1, 3)
+    ]
+    refused = summary(lives(tmp_path, some(faults)))
+    # Not every call is made in every place.
+    if is_sample():
+        return
     assert {"fdatasync tapes", "fdatasync bus", "write tapes", "write bus", "write blobs"} <= set(
         refused
     )

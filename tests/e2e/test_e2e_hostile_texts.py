@@ -6,7 +6,8 @@ import json
 import time
 
 import pytest
-from platform_program import running, until
+from platform_program import running
+from waiting import until
 
 from bot.testing.discord_process import DiscordProcess
 from bot.testing.openai_server import Call, Reply, ScriptedOpenAI
@@ -107,7 +108,7 @@ async def test_hostile_messages_and_answers_hold_nobody_up_nor_does_a_tape_that_
             async def answered() -> bool:
                 return reply in await side.shown()
 
-            await until(answered, within=60)
+            await until(answered, every=0.05)
             return time.monotonic() - began
 
         times = {}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import anyio
 import pytest
-from platform_program import Program, running, until
+from platform_program import Program, running
 from telegram_peer_server import telegram_peer
+from waiting import until
 
 from bot.testing.discord_process import DiscordProcess
 from bot.testing.telegram_process import TelegramProcess
@@ -30,7 +31,7 @@ async def test_a_token_and_a_command_lead_to_the_first_reply_on_telegram(tmp_pat
                 async def shown() -> bool:
                     return reply in str((await telegram.texts(7))[-1:])
 
-                await until(shown)
+                await until(shown, every=0.05)
 
             await say("hello", "has no owner yet")
             await say(f"/start {program.claim_code}", "You own this bot now")
@@ -63,7 +64,7 @@ async def test_a_token_and_a_command_lead_to_the_first_reply_on_discord(tmp_path
                     messages = (await discord.books())["messages"].values()
                     return any(reply in message["content"] for message in messages)
 
-                await until(shown)
+                await until(shown, every=0.05)
 
             await say("hello", "has no owner yet")
             await say(f"/claim {program.claim_code}", "You own this bot now")

@@ -84,9 +84,7 @@ async def test_two_topics_that_stream_at_once_keep_their_messages_and_sessions(t
         await telegram.until_messages(forum, 2, within=60)
         for one in held.values():
             one.release.set()
-        await telegram.until(
-            lambda books: all("end" in text for text in books.texts(forum.id)), within=15
-        )
+        await telegram.until(lambda books: all("end" in text for text in books.texts(forum.id)))
         shown = {one.topic: one.text for one in telegram.books.messages(forum.id)}
         assert shown == {
             red: f"red: {LONG}, the red end",
@@ -152,9 +150,7 @@ async def test_group_chatter_is_context_for_the_next_answer_and_nothing_else(tmp
         await host.until_event("session/start", session="telegram:-1006", within=60)
         telegram.say(group, 7, "@tape_bot when is lunch?")
         await telegram.until(lambda books: books.texts(group.id) == ["at noon"], within=60)
-        with anyio.fail_after(30):
-            while (await host.bus.statistics())["pending"]:
-                await anyio.sleep(0.01)
+        await host.until_pending(0)
     assert len(model.requests) == 1
     assert "Bob (8)" in str(model.requests[0].messages)
     assert "lunch is at noon" in str(model.requests[0].messages)

@@ -8,6 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 from fleet_trial import open_trial
+from waiting import until
 
 from bot.consolidation.prompts import TOOL
 from bot.tape.entries import MEMORY_CONSOLIDATED
@@ -48,11 +49,12 @@ async def test_a_consolidation_that_a_kill_cut_off_is_made_by_another_worker_una
         with anyio.fail_after(60):
             await begun.wait()
         trial.fleet.kill(trial.fleet.members[askers[0]])
-        with anyio.fail_after(60):
-            while not any(
-                one.name == MEMORY_CONSOLIDATED for one in await trial.read(f"telegram:{ada}")
-            ):
-                await anyio.sleep(0.1)
+
+        async def consolidated() -> bool:
+            tape = await trial.read(f"telegram:{ada}")
+            return any(one.name == MEMORY_CONSOLIDATED for one in tape)
+
+        await until(consolidated, every=0.1)
         assert len(askers) == 2
         assert askers[1] != askers[0]
         assert len(telegram.books.texts(ada)) == 8

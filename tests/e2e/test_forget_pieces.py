@@ -13,6 +13,7 @@ import pytest
 from forget_home import CONFIRMATION, PERSON, TOWN, home
 from forget_traces import traces
 from nursery import nursery
+from sampling import many
 
 from bot.llm.offline.model import OfflineModel
 from bot.memory.facts.fact import Fact
@@ -24,7 +25,7 @@ from bot.testing.host import Host
 BOTH = f"I live in {TOWN} and my sister Ola is a nurse."
 LEFT = "[erased] and my sister Ola is a nurse."
 HOST = Path(__file__).with_name("forget_host.py")
-KILLS = 20
+KILLS = many(20)
 
 
 @asynccontextmanager

@@ -13,6 +13,7 @@ import anyio
 import pytest
 from hanging_views import install
 from platform_program import ROOT, Program, running
+from waiting import until
 
 from bot.testing.openai_server import Reply, ScriptedOpenAI
 from bot.testing.telegram_server import TelegramServer
@@ -71,9 +72,7 @@ class World:
         return (self.folder / "home" / "logs" / "tapebot.log").read_text("utf-8")
 
     async def logs(self, text: str, count: int = 1) -> None:
-        with anyio.fail_after(SOON):
-            while self.log.count(text) < count:
-                await anyio.sleep(0.05)  # files have no event
+        await until(lambda: self.log.count(text) >= count, SOON, every=0.05)
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import re
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +16,7 @@ from databases import drop, fresh_database, server
 from fleet_database import rows
 from fleet_processes import Fleet, Member
 from fleet_world import World, open_world
+from waiting import until
 from web_chat import Page
 
 from bot.testing.ports import kept_port
@@ -54,22 +56,19 @@ async def serving(fleet: Fleet) -> Member:
     sql = (
         "select holder from tapebot.lease where name = 'channel/web' and until > clock_timestamp()"
     )
-    with anyio.fail_after(60):
-        while not (found := await rows(fleet, sql)):
-            await anyio.sleep(0.1)
+    found = await until(lambda: rows(fleet, sql), every=0.1)
     pid = int(found[0][0].split("/")[1])
     return next(one for one in fleet.gateways if one.pid == pid)
 
 
 async def up(client: httpx.AsyncClient) -> None:
-    with anyio.fail_after(60):
-        while True:
-            try:
-                assert (await client.get("/login")).status_code == 200
-            except httpx.TransportError:
-                await anyio.sleep(0.1)  # a server that is not there has no event
-            else:
-                return
+    async def answers() -> bool:
+        with suppress(httpx.TransportError):
+            assert (await client.get("/login")).status_code == 200
+            return True
+        return False
+
+    await until(answers, every=0.1)
 
 
 async def command(client: httpx.AsyncClient, text: str, **more: str) -> Any:

@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,6 +17,7 @@ import httpx
 import pytest
 from preloaded import open_program
 from sampling import many
+from waiting import until
 from web_chat import Page
 
 from bot.cli.web import web
@@ -34,15 +36,16 @@ async def started(home: Path, listen: str) -> anyio.abc.Process:
     process = await open_program(
         ["-m", "bot"], environment=kept | settings, stdout=subprocess.DEVNULL
     )
-    with anyio.fail_after(60):
-        async with httpx.AsyncClient(base_url=f"http://{listen}") as client:
-            while True:
-                try:
-                    await client.get("/login")
-                except httpx.TransportError:
-                    await anyio.sleep(0.05)  # a server that is not there has no event
-                else:
-                    return process
+    async with httpx.AsyncClient(base_url=f"http://{listen}") as client:
+
+        async def answers() -> bool:
+            with suppress(httpx.TransportError):
+                await client.get("/login")
+                return True
+            return False
+
+        await until(answers, every=0.05)
+    return process
 
 
 @pytest.fixture
@@ -78,10 +81,11 @@ async def test_kills_below_an_open_page_lose_nothing_and_double_nothing(tmp_path
             assert page.refused == []
             fresh = Page(page.site, "", bearer)
             tasks.start_soon(fresh.run)
-            with anyio.fail_after(60):
-                # An answer that is still to come is shown by one of them first.
-                while not (_settled(page, said) and _shown(page)[-50:] == _shown(fresh)[-50:]):
-                    await anyio.sleep(0.05)  # two pages have no event together
+            # An answer that is still to come is shown by one of them first.
+            await until(
+                lambda: _settled(page, said) and _shown(page)[-50:] == _shown(fresh)[-50:],
+                every=0.05,
+            )
             tasks.cancel_scope.cancel()
     finally:
         process.kill()

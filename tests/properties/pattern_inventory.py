@@ -14,6 +14,7 @@ import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -148,6 +149,12 @@ def inventory() -> tuple[list[FoundPattern], list[str]]:
     return list(found.values()), problems
 
 
+@cache
+def nodes(tree: ast.Module) -> list[ast.AST]:
+    """Return a module's syntax tree, node by node."""
+    return list(ast.walk(tree))
+
+
 class _recording:  # noqa: N801
     """Record each pattern that the program compiles meanwhile, with its file and line."""
 
@@ -175,7 +182,7 @@ class _recording:  # noqa: N801
 
 def _calls(tree: ast.Module) -> Iterator[ast.Call]:
     """Yield calls of ``re`` that are given a pattern."""
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)
@@ -207,7 +214,7 @@ def _methods_on_locals(trees: dict[Path, ast.Module]) -> dict[tuple[str, str], s
     for path, name in modules():
         called: set[str] = set()
         known = []
-        for node in ast.walk(trees[path]):
+        for node in nodes(trees[path]):
             if isinstance(node, ast.ImportFrom):
                 known += [(node.module, alias.name) for alias in node.names]
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -239,12 +246,12 @@ def _uses(trees: dict[Path, ast.Module]) -> dict[tuple[str, str | None], set[str
     unseen: set[tuple[str, str | None]] = set()
     for path, tree in trees.items():
         origin = {}
-        for node in ast.walk(tree):
+        for node in nodes(tree):
             if isinstance(node, ast.ImportFrom) and node.module:
                 for alias in node.names:
                     origin[alias.asname or alias.name] = (node.module, alias.name)
         known: set[ast.AST] = set()
-        for node in ast.walk(tree):
+        for node in nodes(tree):
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
                 key = origin.get(node.value.id, (names[path], node.value.id))
                 known.add(node.value)
@@ -259,7 +266,7 @@ def _uses(trees: dict[Path, ast.Module]) -> dict[tuple[str, str | None], set[str
             ):
                 key = origin.get(node.func.value.id, (names[path], node.func.value.id))
                 used.setdefault(key, set()).add(FROM_A_PLACE)
-        for node in ast.walk(tree):
+        for node in nodes(tree):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node not in known:
                 unseen.add(origin.get(node.id, (names[path], node.id)))
     return {key: methods for key, methods in used.items() if key not in unseen}

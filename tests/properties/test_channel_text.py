@@ -7,12 +7,13 @@ from itertools import accumulate, pairwise
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import examples
 
 from channels import text as channel_text
 from channels.discord import render as discord
 from channels.telegram import render as telegram
 
-proved = settings(max_examples=200)
+proved = settings(max_examples=examples(200))
 
 limits = st.integers(channel_text.SMALLEST_LIMIT, 200)
 anything = st.text(st.characters(exclude_categories=()), max_size=300)
@@ -136,7 +137,7 @@ def test_no_word_between_signs_is_lost(markdown):
     assert "".join(discord.render(markdown)).count("слово") >= markdown.count("слово")
 
 
-@settings(proved, max_examples=40)
+@settings(proved, max_examples=examples(40))
 @given(prose(), limits)
 def test_growing_prose_changes_only_its_last_piece(text, limit):
     for render in (telegram.render, discord.render, telegram.plain):

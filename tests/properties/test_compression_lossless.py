@@ -10,6 +10,7 @@ from typing import get_args
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import examples
 
 from bot.memory.bus import compression
 from bot.memory.bus.records import (
@@ -23,7 +24,7 @@ from bot.memory.bus.records import (
     WorkingSet,
 )
 
-proved = settings(max_examples=25)
+proved = settings(max_examples=examples(25))
 
 # What the notation itself is made of, so that values try to be read as something else.
 SIGNS = [

@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import examples
 
 from bot.clock import iso
 from bot.memory.bus.episodic import EpisodicTraceStore
@@ -120,7 +121,7 @@ async def _compare(folder: Path, made: list[Any], asked: list[dict[str, Any]]) -
         await store.close()
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.lists(steps, max_size=25), st.lists(queries, min_size=1, max_size=4))
 def test_a_query_gives_what_a_plain_filter_over_all_entries_gives(made, asked):
     with TemporaryDirectory() as folder:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import examples
 
 from bot.tape.entries import TapeEntry, anchor, event, message, system, tool_result
 from bot.tape.search import GENERAL, Hit, SearchQuery
@@ -16,7 +17,7 @@ from bot.tape.store import TapeStore
 from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.memory import MemoryTapeStore
 
-proved = settings(max_examples=60)
+proved = settings(max_examples=examples(60))
 
 TAPES = ("telegram:42", "telegram:42:1")
 WORDS = ("samovar", "咖啡", "книга", "xylophone")

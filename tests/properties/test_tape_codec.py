@@ -9,12 +9,13 @@ from contextlib import contextmanager
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import examples
 
 from bot.tape.codec import CANCEL, Line, decode, encode, settle, unfinished
 from bot.tape.entries import KINDS, TapeEntry
 from bot.tape.stores import scan
 
-proved = settings(max_examples=200)
+proved = settings(max_examples=examples(200))
 
 # Lone surrogates and unpaired halves too: such text reaches us from platforms and models.
 text = st.text(st.characters(exclude_categories=()), max_size=12)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import examples
 
 from bot.tape.codec import decode, encode
 from bot.tape.entries import TapeEntry, event, message
@@ -18,7 +19,7 @@ from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.memory import MemoryTapeStore
 
 TAPE = "telegram:42"
-proved = settings(max_examples=60)
+proved = settings(max_examples=examples(60))
 
 text = st.text(st.characters(exclude_categories=()), max_size=8)
 batches = st.lists(text, max_size=4)

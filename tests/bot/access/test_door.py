@@ -17,6 +17,7 @@ from databases import drop, fresh_database
 from door_host import at, door_host
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import examples
 
 from bot.access.codes import Tries
 from bot.access.door import MANY_WRONG, open_door
@@ -457,7 +458,7 @@ _knocks = st.builds(
     knocks=st.lists(st.tuples(_knocks, st.integers(0, 900)), max_size=25),
     owners=st.sampled_from([(), (OWNER,)]),
 )
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_no_sequence_of_strangers_messages_ever_yields_a_role(knocks, owners):
     async def run(home: Path) -> None:
         clock = ManualClock()

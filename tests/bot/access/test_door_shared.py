@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import anyio
 import anyio.to_thread
@@ -13,6 +13,7 @@ import psycopg
 import pytest
 from databases import drop, fresh_database
 from door_host import at, door_host
+from waiting import until
 
 from bot.access.book import encode
 from bot.access.codes import CLAIM, is_code
@@ -196,11 +197,13 @@ async def test_while_the_database_is_away_nobody_is_let_in_and_afterwards_all_ar
 
 async def admitted(door, knock: Knock) -> Verdict:
     """Knock until the roster can be looked up: the door connects anew in its own time."""
-    while True:
-        try:
+
+    async def verdict() -> Verdict | None:
+        with suppress(BusError):
             return await door.admit(knock)
-        except BusError:
-            await anyio.sleep(0.05)
+        return None
+
+    return await until(verdict, every=0.05)
 
 
 def _migrated(url: str) -> None:

@@ -8,6 +8,7 @@ import anyio
 import psycopg
 import pytest
 from databases import drop, fresh_database
+from waiting import until
 
 from bot.bus import BusError
 from bot.bus.postgres_spool import PostgresSpool
@@ -210,7 +211,6 @@ async def test_a_database_that_refuses_is_told_and_waited_for(url, shared, monke
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(load)
-        while "are waited for" not in caplog.text:
-            await anyio.sleep(0.01)
+        await until(lambda: "are waited for" in caplog.text)
         rename("tapebot.away", "spool")
     assert found == [[(1, AWKWARD)]]

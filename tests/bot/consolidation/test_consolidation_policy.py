@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import examples
 
 from bot.consolidation.policy import Policy
 from bot.memory.fold import SessionFold
@@ -53,7 +54,7 @@ def test_a_prompt_that_is_large_by_what_is_fixed_is_not_consolidated_for_it():
     assert POLICY.due(_fold(*_talk(4, "word " * 60), heavy)) is None
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(st.integers(1, 2_000), max_size=30), st.integers(10, 30))
 def test_consolidating_what_is_due_comes_to_an_end(sizes, window):
     """Each range lies after the one before and moves the cursor, until nothing is due."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from functools import partial
 
 import anyio
 import pytest
 from databases import drop, fresh_database
+from waiting import until
 
 from bot.database.connections import Database
 from bot.database.leases import Leases
@@ -47,28 +47,38 @@ async def process(url, name, *, seconds=SECONDS, renewing=True):
 
 
 async def until_held(leases):
-    while not leases.names:
-        await anyio.sleep(0.01)
+    await until(lambda: leases.names)
+
+
+async def until_outlived(leases, name):
+    """Wait until what is held has been renewed for longer than its time."""
+    held = leases._held[name].scope
+    ends = held.deadline + leases._seconds
+    await until(lambda: held.deadline > ends)
 
 
 @pytest.mark.slow
 async def test_it_is_held_by_one_for_longer_than_its_time_and_goes_on_at_once_when_given_up(url):
     order = []
 
-    async def job(name, seconds, epoch):
-        order.append((name, epoch))
-        await anyio.sleep(seconds)
-        order.append(name)
+    async def long(epoch):
+        order.append(("a", epoch))
+        await until_outlived(first, "x")
+        order.append("a")
+
+    async def short(epoch):
+        await anyio.lowlevel.checkpoint()
+        order.append(("b", epoch))
 
     async with (
         process(url, "a", seconds=HELD) as first,
         process(url, "b", seconds=HELD) as second,
         anyio.create_task_group() as tasks,
     ):
-        tasks.start_soon(first.hold, "x", partial(job, "a", HELD + 1))
+        tasks.start_soon(first.hold, "x", long)
         await until_held(first)
-        tasks.start_soon(second.hold, "x", partial(job, "b", 0))
-    assert order == [("a", 1), "a", ("b", 2), "b"]
+        tasks.start_soon(second.hold, "x", short)
+    assert order == [("a", 1), "a", ("b", 2)]
 
 
 async def test_who_cannot_renew_ends_its_job_before_another_begins(url):
@@ -121,8 +131,7 @@ async def test_a_holder_that_was_stopped_is_told_so_by_its_next_renewal(url):
         await second.hold("x", begin)
         # It wakes up and does not know.
         tasks.start_soon(stopped.run)
-        while stopped.names:
-            await anyio.sleep(0.01)
+        await until(lambda: not stopped.names)
         tasks.cancel_scope.cancel()
     assert epochs == [2]
     assert stopped.lost == 1
@@ -146,8 +155,7 @@ async def test_an_error_of_the_job_is_the_callers_and_gives_the_lease_up(url):
 async def test_a_wake_up_comes_at_once_and_a_lost_connection_to_it_is_made_anew(url):
     async with process(url, "a") as one:
         wakeups, database = one._wakeups, one._database
-        while not wakeups.listening:
-            await anyio.sleep(0.01)
+        await until(lambda: wakeups.listening)
         for _ in range(2):
             event = wakeups.event("topic")
             await database.fetch("select tapebot.tell('topic', '0')")

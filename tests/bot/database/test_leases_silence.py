@@ -5,6 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 from databases import drop, fresh_database, server
+from waiting import until
 
 from bot.database.connections import Database
 from bot.database.leases import Leases
@@ -42,14 +43,14 @@ async def test_who_hears_nothing_of_the_database_ends_its_job_before_another_beg
         second = Leases(near, Wakeups(near), "b", seconds=SECONDS)
         tasks.start_soon(first.run)
         tasks.start_soon(first.hold, "x", forever)
-        while not first.names:
-            await anyio.sleep(0.01)
-        await anyio.sleep(SECONDS / 2)
+        await until(lambda: first.names)
+        held = first._held["x"].scope
+        taken = held.deadline
+        await until(lambda: held.deadline > taken or ended)  # it was renewed
         wire.freeze()
         with anyio.fail_after(60):
             await second.hold("x", begin)
-            while not ended:
-                await anyio.sleep(0.01)
+        await until(lambda: ended)
         await wire.heal()
         tasks.cancel_scope.cancel()
         with anyio.CancelScope(shield=True):

@@ -17,6 +17,7 @@ from exchange_files import NANOBOT, export, read, settings, tapes
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from sampling import examples
 
 from bot.cli.exchange import export_tape
 from bot.cli.importing import import_jsonl, import_nanobot
@@ -52,7 +53,7 @@ _steps = st.lists(
 
 
 @given(_steps)
-@hypothesis_settings(max_examples=30)
+@hypothesis_settings(max_examples=examples(30))
 def test_any_tape_comes_back_exactly_through_archives_and_gaps(steps):
     async def there_and_back() -> None:
         with tempfile.TemporaryDirectory() as folder:

@@ -9,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
+from sampling import examples
 
 from bot.exchange.markdown import Transcript
 from bot.memory.snapshot import HISTORY
@@ -113,7 +114,7 @@ def talk(text: str) -> list[TapeEntry]:
 @example("\\<script>alert(1)</script>")
 @example("[here]: http://evil 'x'")
 @example("memory/consolidated")
-@hypothesis_settings(max_examples=400)
+@hypothesis_settings(max_examples=examples(400))
 def test_no_text_reaches_beyond_its_place(text):
     shown = rendered(*talk(text))
     assert not any(char in shown for char in "\x00\x1b\x9b\u202e\r\u2028\x0b")

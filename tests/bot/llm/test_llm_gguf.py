@@ -14,6 +14,8 @@ from bot.errors import ContextOverflow, ModelRejected, ModelUnavailable
 from bot.llm.base import ModelRequest, ToolSpec
 from bot.llm.gguf import GGUFModel
 
+pytestmark = pytest.mark.family("a model in a file")
+
 INSTALL = "python -m pip install --no-deps --require-hashes -r locks/gguf.txt"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import examples
 
 from bot.llm.offline.grammar import to_second, to_third
 from bot.llm.offline.merge import forget, merge
@@ -42,7 +43,7 @@ def test_no_line_stands_twice(spoken):
 
 
 @given(TEXT)
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_any_text_is_read_without_failing_and_always_alike(text):
     assert acts(said(text)) == acts(said(text))
     made = merge(text, [fact.line for fact in facts(text, date="2026-11-21", name="Ada")])

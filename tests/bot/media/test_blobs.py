@@ -11,6 +11,7 @@ import anyio
 import psycopg
 import pytest
 from databases import WAITING, drop, fresh_database
+from waiting import until
 
 from bot.database.connections import Database
 from bot.media.blobs import BlobStore
@@ -228,6 +229,4 @@ def sql(url: str, statement: str) -> list:
 
 async def until_waiting(url: str) -> None:
     """Wait until somebody waits for a lock."""
-    with anyio.fail_after(30):
-        while not sql(url, WAITING):
-            await anyio.sleep(0.01)
+    await until(lambda: sql(url, WAITING))

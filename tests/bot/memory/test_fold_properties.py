@@ -10,6 +10,7 @@ import anyio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import examples
 
 from bot.agent.context import default_context
 from bot.clock import iso
@@ -47,7 +48,7 @@ from bot.tape.stores.memory import MemoryTapeStore
 from bot.testing.manual_clock import ManualClock
 
 MESSAGES, TOKENS = 8, 120
-SETTINGS = settings(max_examples=200)
+SETTINGS = settings(max_examples=examples(200))
 
 
 class Session:
@@ -575,7 +576,7 @@ ENTRIES = st.lists(st.tuples(st.sampled_from(sorted(KINDS)), PAYLOADS, METAS), m
 
 @pytest.mark.slow
 @given(ENTRIES)
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_no_tape_can_make_the_view_fail_or_leave_a_call_without_its_result(parts):
     fold = SessionFold(WindowFold(MESSAGES, TOKENS))
     for number, (kind, payload, meta) in enumerate(parts, start=1):

@@ -13,6 +13,7 @@ import anyio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import examples
 
 from bot.agent.context import default_context
 from bot.memory.bus.compartments import BUS, Compartments
@@ -57,7 +58,7 @@ from bot.testing.manual_clock import ManualClock
 MARKERS = ("zqxalpha", "Qvöbéta", "ЖщгаммаЫ", "wvu77delta", "鰐鱶", "ﬁxkappaﬁ")
 SESSION, HOME = "fake:1", person_scope("fake", "7")
 SENDER = {"id": "7", "name": "Ada", "role": "owner"}
-SETTINGS = settings(max_examples=60)
+SETTINGS = settings(max_examples=examples(60))
 Texts = dict[tuple[str, int], TapeEntry]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import anyio
+from waiting import until
 
 from bot.bus import Sender
 from bot.clock import iso
@@ -12,7 +13,7 @@ from bot.memory.scope import ScopeMemory
 from bot.tape.entries import message
 from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore
-from bot.testing.host import POLL, Bounds, Host, session_host
+from bot.testing.host import Bounds, Host, session_host
 from bot.testing.scripted_model import Held, ScriptedModel, calls, says
 
 BOB = Sender("8", "Bob")
@@ -35,9 +36,11 @@ async def import_onto(host: Host, *lines: str, session: str = "fake:1") -> None:
 
 async def heard(host: Host, text: str) -> None:
     """Wait until a message is on the tape."""
-    with anyio.fail_after(30):
-        while text not in [one.payload.get("content") for one in await host.tape()]:
-            await anyio.sleep(POLL)
+
+    async def there() -> bool:
+        return text in [one.payload.get("content") for one in await host.tape()]
+
+    await until(there)
 
 
 async def test_what_an_import_put_on_a_direct_chat_becomes_the_persons_once(tmp_path):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
-
-import anyio
 
 from bot.tape.entries import TapeEntry, message
 from bot.tape.stores.file import FileTapeStore
@@ -70,9 +68,3 @@ def spoil(path: Path, *offsets: int) -> None:
     layout = Layout(end)
     groups = {offset // CHUNK % layout.groups for offset in offsets}
     flip(path, *offsets, *(end + LOCATOR + layout.record(group) + 9 for group in groups))
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    with anyio.fail_after(30):
-        while not condition():
-            await anyio.sleep(0.005)

@@ -13,6 +13,7 @@ import anyio.to_thread
 import psycopg
 import pytest
 from postgres_tapes import opened
+from waiting import until
 
 from bot.database.connections import Database
 from bot.database.schema import migrate
@@ -85,16 +86,16 @@ class Writer:
 async def until_gone(url: str) -> None:
     """Wait until the server has done what it was in the middle of for writers that are dead."""
     async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
-        with anyio.fail_after(60):
-            while True:
-                cursor = await connection.execute(
-                    "select count(*) from pg_stat_activity where application_name like %s"
-                    " and datname = current_database()",
-                    [f"%{NAME}"],
-                )
-                if await cursor.fetchone() == (0,):
-                    return
-                await anyio.sleep(0.02)
+
+        async def gone() -> bool:
+            cursor = await connection.execute(
+                "select count(*) from pg_stat_activity where application_name like %s"
+                " and datname = current_database()",
+                [f"%{NAME}"],
+            )
+            return await cursor.fetchone() == (0,)
+
+        await until(gone, every=0.02)
 
 
 async def see(store: TapeStore, acknowledged: dict[int, str]) -> None:

@@ -13,6 +13,7 @@ import psycopg
 import pytest
 from databases import WAITING, drop, fresh_database, server
 from postgres_tapes import opened
+from waiting import until
 
 from bot.errors import TapeUnavailable, TapeWriteError, VersionConflict
 from bot.exchange.verifying import verify_tape
@@ -150,11 +151,11 @@ async def test_a_change_whose_answer_was_lost_is_done_once(
 async def _waits(url: str, count: int) -> None:
     """Wait until so many statements wait for a lock."""
     async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
-        while True:
-            cursor = await connection.execute(WAITING)
-            if len(await cursor.fetchall()) >= count:
-                return
-            await anyio.sleep(0.01)
+
+        async def so_many() -> bool:
+            return len(await (await connection.execute(WAITING)).fetchall()) >= count
+
+        await until(so_many)
 
 
 async def test_keys_of_writes_are_forgotten_after_a_day(store, url, workspace):

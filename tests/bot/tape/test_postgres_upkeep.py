@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from databases import drop, fresh_database
 from postgres_tapes import opened
+from waiting import until
 
 from bot.tape.entries import message
 
@@ -103,9 +104,11 @@ async def test_a_cleaning_that_was_cut_short_leaves_no_index_behind(url):
                 anyio.create_task_group() as tasks,
             ):
                 tasks.start_soon(refused, other, part)
-                with anyio.fail_after(30):
-                    while not await (await beside.execute(names)).fetchall():
-                        await anyio.sleep(0.01)
+
+                async def begun() -> list:
+                    return await (await beside.execute(names)).fetchall()
+
+                await until(begun)
                 await beside.execute("select pg_cancel_backend(%s)", [other.info.backend_pid])
         assert await (await beside.execute(names)).fetchall()
         await store._upkeep.clean()
@@ -135,9 +138,11 @@ async def test_a_limit_of_the_server_on_statements_does_not_keep_tables_from_bei
                 "pid in (select pid from pg_stat_activity where datname = current_database() and "
                 "clock_timestamp() - query_start > interval '1.2 seconds')"
             )
-            with anyio.fail_after(30):
-                while await (await watching.execute(waits)).fetchone() == (0,):
-                    await anyio.sleep(0.05)
+
+            async def waited() -> bool:
+                return await (await watching.execute(waits)).fetchone() != (0,)
+
+            await until(waited, every=0.05)
             await beside.execute("commit")
         assert await wanted(beside) == 0
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 from tape_files import opened, says
+from waiting import until
 
 from bot.tape import chain
 from bot.tape.chain import START
@@ -221,9 +222,7 @@ async def test_cut_and_missing_tapes_are_told_in_the_log_at_the_start(tmp_path, 
     paths[3].write_bytes(b"".join(paths[3].read_bytes().splitlines(keepends=True)[:2]))
     async with opened(tmp_path) as store, anyio.create_task_group() as tasks:
         tasks.start_soon(store.run)
-        with anyio.fail_after(30):
-            while store.statistics()["cut_tapes"] < 3:
-                await anyio.sleep(0.005)
+        await until(lambda: store.statistics()["cut_tapes"] >= 3)
         tasks.cancel_scope.cancel()
     told = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
     assert len(told) == 3

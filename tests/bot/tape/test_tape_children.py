@@ -7,6 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 from tape_files import opened, says
+from waiting import until
 
 from bot.errors import TapeExists
 from bot.memory.fold import SessionFold, mark_entry
@@ -30,8 +31,11 @@ async def test_a_served_child_answers_its_own_messages_alone(tmp_path):
         asked = await host.channel.send("work on this")
         await held.entered.wait()
         queued = await host.channel.send("and on that")
-        while not any(entry.meta.get("queued") for entry in await host.tape()):
-            await anyio.sleep(0.002)
+
+        async def waits() -> bool:
+            return any(entry.meta.get("queued") for entry in await host.tape())
+
+        await until(waits)
         await TapeService(host.store, TAPE).fork_session(CHILD, intention="aside")
         assert await host.channel.ask("hello", chat="2") == "own"
         assert await host.channel.ask("again", chat="2") == "own again"

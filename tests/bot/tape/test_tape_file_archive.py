@@ -202,7 +202,9 @@ def run_until_killed(folder: Path, lines: int) -> list[list[int]]:
     return [[int(word) for word in line.split()] for line in heard if line.endswith("\n")]
 
 
-@pytest.mark.parametrize("kills", [4, pytest.param(30, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "kills", [4, pytest.param(30, marks=[pytest.mark.slow, pytest.mark.night])]
+)
 async def test_kills_at_random_points_of_archiving_cost_no_acknowledged_entry(tmp_path, kills):
     """Kill -9 again and again on one folder; ids stay dense over all of them."""
     chance = random.Random(7)

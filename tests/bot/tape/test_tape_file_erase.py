@@ -17,7 +17,9 @@ import anyio.lowlevel
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tape_files import opened, pack_all, says, spoil, until
+from sampling import examples
+from tape_files import opened, pack_all, says, spoil
+from waiting import until
 
 from bot.errors import InvalidEntry, TapeWriteError
 from bot.tape.codec import CANCEL, Line, encode, settle
@@ -433,7 +435,7 @@ piece = st.sampled_from(["say", "secret", "many", "archive", "pack", "reset", "e
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(history=st.lists(piece, min_size=3, max_size=14), sample=st.randoms(use_true_random=False))
 def test_whatever_a_tape_has_lived_through_what_is_erased_is_gone_and_all_else_stays(
     history, sample
@@ -501,7 +503,7 @@ lines = st.builds(
 
 
 @given(st.lists(st.none() | lines, max_size=20))
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_what_counts_for_erasing_is_what_counts_for_reading(given_lines):
     survey = Survey()
     for offset, line in enumerate(given_lines):

@@ -6,7 +6,8 @@ import threading
 
 import anyio
 import pytest
-from tape_files import opened, pack_all, says, until
+from tape_files import opened, pack_all, says
+from waiting import until
 
 import bot.files
 from bot.errors import TapeError, TapeExists, TapeNotFound, TapeWriteError

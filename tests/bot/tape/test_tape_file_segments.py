@@ -16,7 +16,8 @@ from pathlib import Path
 
 import anyio
 import pytest
-from tape_files import flip, killed_before, opened, pack_all, says, spoil, until
+from tape_files import flip, killed_before, opened, pack_all, says, spoil
+from waiting import until
 
 from bot.errors import TapeError, TapeWriteError
 from bot.tape.entries import TapeEntry

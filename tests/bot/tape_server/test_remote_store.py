@@ -13,6 +13,7 @@ import pytest
 from anyio.abc import SocketAttribute, SocketStream
 from breaking_proxy import breaking
 from tape_server_rig import TAPE, serving
+from waiting import until
 
 from bot.errors import (
     TapeError,
@@ -143,9 +144,7 @@ async def test_an_append_that_is_under_way_is_waited_for_when_cancelled(rig, lin
     with anyio.CancelScope() as scope:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(store.append, TAPE, message("user", "sent"))
-            with anyio.fail_after(30):
-                while not proxy.broken:
-                    await anyio.sleep(0.001)
+            await until(lambda: proxy.broken, every=0.001)
             scope.cancel()
     assert texts(await rig.store.read(TAPE)) == ["sent"]
     assert proxy.broken == 3

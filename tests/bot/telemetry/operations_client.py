@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 import anyio
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
+from waiting import until
 
 from bot.telemetry.operations import Operations
 
@@ -44,23 +45,23 @@ class Client:
 
     async def until_series(self, *wanted: str | tuple[str, ...]) -> Series:
         """Every series, once these are there: by name, or by name and all labels' values."""
-        with anyio.fail_after(30):
-            while True:
-                found = await self.series()
-                if {*wanted} <= {*found, *(name for name, *_ in found)}:
-                    return found
-                await anyio.sleep(0.02)
+
+        async def there() -> Series | None:
+            found = await self.series()
+            return found if {*wanted} <= {*found, *(name for name, *_ in found)} else None
+
+        return await until(there, every=0.02)
 
     async def until(
         self, path: str, status: int, said: Callable[[dict], bool] = lambda _: True
     ) -> dict:
         """Wait for an answer of this status, in which the checks say what they are to."""
-        with anyio.fail_after(30):
-            while True:
-                found, checks = await self.get(path)
-                if found == status and said(checks):
-                    return checks
-                await anyio.sleep(0.02)
+
+        async def answered() -> dict | None:
+            found, checks = await self.get(path)
+            return checks if found == status and said(checks) else None
+
+        return await until(answered, every=0.02)
 
 
 @asynccontextmanager

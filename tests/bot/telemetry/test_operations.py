@@ -9,8 +9,9 @@ import sys
 import anyio
 import httpx
 import pytest
-from operations_client import running
+from operations_client import Series, running
 from pydantic import BaseModel
+from waiting import until
 
 from bot.bus import Address
 from bot.bus.observed import ObservedBus
@@ -175,17 +176,16 @@ async def test_what_cannot_be_asked_for_is_left_out_until_it_can(operations):
     operations.sample("queues", ask, every=0.02)
     async with running(operations) as client:
 
-        async def until(there: bool) -> dict:
-            with anyio.fail_after(30):
-                while (("tapebot_test_depth", "a") in (found := await client.series())) != there:
-                    await anyio.sleep(0.01)
-            return found
+        async def without() -> Series | None:
+            found = await client.series()
+            return None if ("tapebot_test_depth", "a") in found else found
 
-        assert (await until(True))["tapebot_test_depth", "a"] == 3
+        known = await client.until_series(("tapebot_test_depth", "a"))
+        assert known["tapebot_test_depth", "a"] == 3
         well = False
-        assert (await until(False))["tapebot_sample_failures_total", "queues"] >= 1
+        assert (await until(without))["tapebot_sample_failures_total", "queues"] >= 1
         well = True
-        await until(True)
+        await client.until_series(("tapebot_test_depth", "a"))
 
 
 @pytest.mark.slow

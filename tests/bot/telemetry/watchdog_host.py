@@ -10,7 +10,7 @@ from pathlib import Path
 
 import anyio
 
-from bot.telemetry.watchdog import Watchdog
+from bot.telemetry.watchdog import RECORD, Watchdog
 from bot.telemetry.work import working_on
 
 
@@ -19,8 +19,8 @@ def _hang(how: str) -> None:
         re.match(r"(a+)+$", "a" * 200 + "!")
     if how == "sleep":
         time.sleep(600)
-    if how == "a while":
-        time.sleep(2.0)
+    while how == "a while" and not Path(RECORD).exists():
+        time.sleep(0.05)
     while how == "loop":
         pass
 
@@ -28,10 +28,11 @@ def _hang(how: str) -> None:
 async def main(how: str) -> None:
     watchdog = Watchdog(Path.cwd(), stalled=0.75, ended=60.0 if how == "a while" else 3.0)
     async with watchdog.watching():
-        await anyio.sleep(0.5)
+        await anyio.wait_all_tasks_blocked()  # the loop has given a sign of life
         with working_on("fake:1", lambda: ["m1"]):
             _hang(how)
-        await anyio.sleep(3)
+        while Path(RECORD).exists():
+            await anyio.sleep(0.05)
 
 
 logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(levelname)s %(message)s")

@@ -6,11 +6,12 @@ from collections.abc import AsyncIterator
 
 import anyio
 import pytest
+from waiting import until
 
 from bot.bus import Address, Attachment, Button, Line, Sender
 from bot.memory.forgetting.tombstones import ERASED, tombstone
 from bot.tape.entries import event, message
-from bot.testing.host import POLL, Host, session_host
+from bot.testing.host import Host, session_host
 from bot.testing.scripted_model import Held, ScriptedModel, calls, says
 from bot.web.transcript import TapeTranscript
 
@@ -79,9 +80,11 @@ async def test_lines_read_while_a_turn_runs_never_have_to_be_read_again(tmp_path
         await first.entered.wait()
         await look()
         await host.channel.send("and another")
-        with anyio.fail_after(30):
-            while len(await said.newest(SESSION, 10)) < 2:
-                await anyio.sleep(POLL)  # files have no event
+
+        async def both() -> bool:
+            return len(await said.newest(SESSION, 10)) >= 2
+
+        await until(both)
         first.release.set()
         await second.entered.wait()
         await look()

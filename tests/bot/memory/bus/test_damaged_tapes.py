@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problem_rig import Talk
+from sampling import examples
 
 from bot.memory.bus.compartments import BUS
 from bot.memory.facts.fold import FACTS, PAUSED, FactFold, bus_entry, pause_entry
@@ -131,7 +132,7 @@ def _entry(chance: random.Random) -> TapeEntry:
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(chance=st.randoms(use_true_random=False))
 async def test_no_change_on_a_tape_keeps_its_session_from_opening_or_from_being_used(chance):
     store = MemoryTapeStore()

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from bot.errors import InvalidSearch, MemoryRefused
+from bot.memory.bus import episodic
 from bot.memory.bus.compartments import BUS
 from bot.memory.bus.episodes import ERASED_CONTENT, episode_of
 from bot.memory.bus.episodic import LONGEST_CONTENT, EpisodicTraceStore
@@ -180,9 +181,14 @@ async def test_a_limit_gives_the_newest_in_order(trace, tape):
     assert await trace.query(text="tea", limit=3) == found
 
 
-@pytest.mark.slow
-async def test_a_search_by_words_loses_nothing_beyond_the_bound_of_hits(trace, tape, clock):
-    said = [message("user", f"zebra {number}") for number in range(MOST_HITS + 20)]
+@pytest.mark.parametrize(
+    "bound", [50, pytest.param(MOST_HITS, marks=[pytest.mark.slow, pytest.mark.night])]
+)
+async def test_a_search_by_words_loses_nothing_beyond_the_bound_of_hits(
+    trace, tape, clock, monkeypatch, bound
+):
+    monkeypatch.setattr(episodic, "MOST_HITS", bound)
+    said = [message("user", f"zebra {number}") for number in range(bound + 20)]
     written = await tape.append_many(said)
     await tape.archive()
     number = await trace.append(episode(clock, "no zebra here", problem_id="p1", tags=["zoo"]))

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problem_rig import HOUR, Talk
+from sampling import examples
 
 from bot.agent.context import default_context
 from bot.errors import MemoryRefused
@@ -396,7 +397,7 @@ async def test_going_to_and_fro_without_a_word_changes_nothing_of_what_is_in_vie
 STEPS = st.lists(st.sampled_from(["say", "new", "p1", "p2", GENERAL, "note", "want", "hour"]))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(steps=STEPS.filter(lambda steps: len(steps) > 3))
 async def test_opened_at_any_point_the_tape_tells_what_the_running_session_knows(steps):
     talk = await Talk().open()

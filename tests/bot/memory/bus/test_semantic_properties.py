@@ -8,6 +8,7 @@ import anyio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import examples
 from semantic_rig import DAY, Rig, drawn
 
 from bot.errors import MemoryRefused
@@ -101,7 +102,7 @@ class _Played:
 
 @pytest.mark.slow
 @given(operations)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_all_beliefs_link_to_evidence_none_is_lost_and_the_tape_tells_the_same(steps):
     with pytest.MonkeyPatch.context() as patch:
         # Whole states are written every few changes, so that reopening reads some.

@@ -8,6 +8,7 @@ import anyio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import examples
 
 from bot.errors import MemoryRefused
 from bot.memory.bus.compartments import Compartments
@@ -219,7 +220,7 @@ STEPS = st.lists(
 
 
 @given(steps=STEPS)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_after_any_changes_the_reopened_tape_says_the_same_and_every_version_stands(steps):
     anyio.run(_live_and_reopen, steps)
 
