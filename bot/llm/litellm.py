@@ -68,6 +68,7 @@ class LiteLLMModel(Model):
         self._priced = False
         self._missing_keys: tuple[str, ...] = ()
         self._forcing = 0
+        self._unlisted: list[str] = []
 
     @property
     def name(self) -> str:
@@ -135,6 +136,9 @@ class LiteLLMModel(Model):
         self._priced = info is not None
         if self._profile == profile_for(self._name):
             self._profile = profile_for(self._name, info)
+        # litellm drops in silence what its table lacks for a provider; what refuses it says so.
+        listed = litellm.get_supported_openai_params(model=self._name) or []
+        self._unlisted = [one for one in ("tools", "tool_choice") if one not in listed]
         if self._api_key is None:
             missing = litellm.validate_environment(model=self._name)["missing_keys"]
             self._missing_keys = tuple(key for key in missing if key.endswith("_API_KEY"))
@@ -156,6 +160,8 @@ class LiteLLMModel(Model):
         if request.tools:
             arguments["tools"] = tools_json(request.tools)
             arguments["tool_choice"] = self._tool_choice(request.tool_choice)
+            if self._unlisted:
+                arguments["allowed_openai_params"] = self._unlisted
         if request.json_schema is not None:
             arguments["response_format"] = response_format(request.json_schema)
         if request.max_tokens is not None:

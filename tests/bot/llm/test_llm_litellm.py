@@ -290,6 +290,15 @@ async def test_a_tool_that_must_be_called_is_forced_by_name(provider, streamed):
     }
 
 
+async def test_a_choice_that_litellm_does_not_list_for_a_provider_goes_out_all_the_same(provider):
+    name = "fireworks_ai/accounts/any/models/model"
+    model, server = await provider([Reply("", (Call("memory_save", "{}"),))], name=name)
+    forced = ModelRequest(ASK.messages, TOOLS, tool_choice="memory_save")
+    await ask(model, streamed=False, request=forced)
+    assert server.requests[0]["tools"]
+    assert server.requests[0]["tool_choice"]["function"]["name"] == "memory_save"
+
+
 async def test_where_forcing_is_refused_the_next_weaker_form_is_used_and_remembered(provider):
     refused = Failure(400, "tool_choice of this form is not supported")
     answer = Reply("", (Call("memory_save", "{}"),))
