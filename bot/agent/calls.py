@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from secrets import token_hex
 
 from bot.agent.requests import Requests
@@ -139,4 +140,23 @@ class ToolCalls:
 
 
 def _result(turn: str, call: ToolCall, outcome: ToolOutcome, snapshot: MemorySnapshot) -> TapeEntry:
-    return tool_result(call.id, call.name, outcome.text(snapshot), status=outcome.status, turn=turn)
+    made = tool_result(call.id, call.name, outcome.text(snapshot), status=outcome.status, turn=turn)
+    if not outcome.buttons:
+        return made
+    return replace(
+        made, payload={**made.payload, "buttons": [list(one) for one in outcome.buttons]}
+    )
+
+
+def questions(entries: Sequence[TapeEntry], turn: str) -> tuple[str, list[list[str]]]:
+    """Return what a turn's tools ask the user, and the buttons for it; empty where they ask nothing."""
+    asking = [
+        one
+        for one in entries
+        if one.kind == "tool_result" and one.meta.get("turn") == turn and "buttons" in one.payload
+    ]
+    if not asking:
+        return "", []
+    # A newer question voids the older one.
+    newest = asking[-1].payload
+    return str(newest["content"]).partition("\n\n")[2], newest["buttons"]

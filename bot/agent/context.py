@@ -155,11 +155,11 @@ def _saves(fold: SessionFold, timezone: tzinfo) -> list[str]:
     """Return what has been saved since the ``<memory>`` block was rendered."""
     parts = []
     current = fold.zone.snapshot
-    if current.long_term != fold.frozen.long_term:
+    if (current.long_term, current.facts) != (fold.frozen.long_term, fold.frozen.facts):
         saved = shown_time(fold.zone.saved_at, timezone)
         parts.append(
             f"Long-term memory, version {current.version}, saved {saved}:\n"
-            f"{current.long_term or '(empty)'}\n(end of long-term memory)"
+            f"{current.shown() or '(empty)'}\n(end of long-term memory)"
         )
     if current.shared != fold.frozen.shared:
         parts.append(f"Shared with everyone:\n{current.shared or '(empty)'}")

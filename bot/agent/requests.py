@@ -15,7 +15,7 @@ from bot.agent.views.exact import ViewAnchors
 from bot.agent.views.recalled import MOST_TOKENS, Recalled
 from bot.agent.views.summaries import Summaries
 from bot.agent.vision import with_images
-from bot.llm.base import ChatMessage, ModelRequest
+from bot.llm.base import ChatMessage, ModelRequest, ToolSpec
 from bot.memory.attachments import attachments
 from bot.memory.fold import SessionFold
 from bot.memory.longterm import LongTermMemory
@@ -24,6 +24,7 @@ from bot.memory.zone import MemoryZone
 from bot.tape.entries import TapeEntry, system
 from bot.tape.search import GENERAL
 from bot.tape.service import TapeService
+from bot.tools.registry import Situation
 
 _CLOSING = "This is the last step of this turn: no more tools; answer now with what is known."
 
@@ -91,7 +92,7 @@ class Requests:
         prompt = await self.system_prompt()
         if changed := self.prompt_entry(prompt):
             await self.tape.append_many(changed)
-        offered = self.agent.tools.specs if self.agent.model.profile.tools else []
+        offered = await self._offered() if self.agent.model.profile.tools else []
         fold = self.fold.in_view()
         packet, passages = await self._packet(), await self._passages(prompt, fold)
         extra = (*packet, *passages, *notes, *([_CLOSING] if closing else []))
@@ -106,6 +107,14 @@ class Requests:
             tool_choice="none" if closing else "auto",
         )
         return Built(request, extra, self.fold.version, self._pictures(spoken))
+
+    async def _offered(self) -> list[ToolSpec]:
+        """Return the tools that there is something to do for."""
+        problems = self.memory.bus.problems
+        known = [] if self.task else await problems.list_by_state()
+        open_ones = any(one.problem_id != GENERAL and one.state != "completed" for one in known)
+        skills = (await self.agent.workspace.text()).skills
+        return self.agent.tools.offered(Situation(problems=open_ones, skills=bool(skills)))
 
     async def system_prompt(self) -> str:
         """Return the system prompt as it is now."""
@@ -182,6 +191,7 @@ class Requests:
             agent.clock,
             prompt,
             room=room,
+            lives_on_it=lives_on_it,
             facts=lambda: fact_lines(self.memory, agent.timezone, untold=True),
             vectors=agent.vectors,
         )

@@ -29,10 +29,8 @@ from bot.memory.spoken import LOOP_STEP
 from bot.memory.window import WindowFold
 from bot.tape.entries import event, message
 from bot.tape.service import TapeService
-from bot.tools.memory import RECALL
+from bot.tools.recall import RECALL, recall_tool
 from bot.tools.registry import Tool, ToolContext, ToolOutcome, ToolRegistry
-from bot.tools.subtask import subtask_tool
-from bot.tools.tape import TAPE_READING
 
 TASK_RUN = "task.run"
 
@@ -130,12 +128,11 @@ class SubTasks:
         return Requests(agent, fork, fold, context.zone, images, context.memory, task=True)
 
 
-def subtask_tools(agent: Agent) -> list[Tool[Any]]:
-    """Return the tool that runs sub-tasks of an agent; none for a small model, which has no use for it."""
+def looking_up(agent: Agent) -> Tool[Any]:
+    """Return the tool that looks things up, with sub-tasks unless the model is small and has no use for them."""
     if agent.model.profile.small:
-        return []
-    reading = replace(agent, tools=ToolRegistry([RECALL, *TAPE_READING]))
-    return [subtask_tool(SubTasks(reading).run)]
+        return RECALL
+    return recall_tool(SubTasks(replace(agent, tools=ToolRegistry([RECALL]))).run)
 
 
 async def _unseen(_: str) -> None:

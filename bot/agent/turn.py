@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import anyio
 
-from bot.agent.calls import ToolCalls
+from bot.agent.calls import ToolCalls, questions
 from bot.agent.handoff import make_handoff
 from bot.agent.requests import Built, Requests, digest_of
 from bot.agent.vision import blind_note
@@ -337,7 +338,10 @@ class Turn:
         if (note := blind_note(answered, self._agent.model.profile)) is not None:
             text = f"{text}\n\n{note}"
         self.partial = ""
-        said = message("assistant", text, turn=self.id)
+        asked, buttons = questions(self._fold.window.entries, self.id)
+        said = message("assistant", f"{text}\n\n{asked}" if asked else text, turn=self.id)
+        if buttons:
+            said = replace(said, payload={**said.payload, "buttons": buttons})
         try:
             await self._end([said, self._step_event(reply, "answer")], "ok", newest=True)
         except _Edited:

@@ -22,7 +22,7 @@ from filelock import FileLock, Timeout
 from bot.access.book import Book
 from bot.access.door import Door, open_door
 from bot.agent.agent import Agent
-from bot.agent.subtask import subtask_tools
+from bot.agent.subtask import looking_up
 from bot.agent.views.registry import context_builder
 from bot.agent.workspace import Workspace
 from bot.app.shared import Shared, open_shared
@@ -60,10 +60,10 @@ from bot.sessions.suspects import Suspects
 from bot.settings import Settings
 from bot.tape.store import TapeStore
 from bot.tools.memory import MEMORY_TOOLS
-from bot.tools.problem import PROBLEM_TOOLS
+from bot.tools.problem import PROBLEM
 from bot.tools.registry import Tool, ToolRegistry
 from bot.tools.skills import skill_tool
-from bot.tools.tape import TAPE_TOOLS
+from bot.tools.tape import HANDOFF
 
 logger = logging.getLogger(__name__)
 
@@ -382,10 +382,10 @@ def _services(
     )
     tools: list[Tool[Any]] = [
         *MEMORY_TOOLS,
-        *TAPE_TOOLS,
-        *PROBLEM_TOOLS,
+        looking_up(agent),
+        HANDOFF,
+        PROBLEM,
         skill_tool(workspace.skill),
-        *subtask_tools(agent),
     ]
     # What is not in view must be in a summary, so both shrink together.
     messages = -(-settings.memory_window // builder.share)

@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from bot.bus import Button
 from bot.commands.registry import CommandContext, CommandReply
 from bot.errors import MemoryRefused
-from bot.memory.forgetting.pieces import pieces_of
 from bot.memory.forgetting.requests import Asked, asked_for, asked_note, forgotten
 from bot.memory.forgetting.survey import Survey
-from bot.memory.forgetting.telling import NOTHING, confirming, question
+from bot.memory.forgetting.telling import NOTHING, choices, confirming, question
 from bot.memory.forgetting.tombstones import is_erased
 from bot.memory.forgetting.wanted import Wanted, wanted
 from bot.tape.entries import TapeEntry
@@ -34,9 +33,6 @@ _PICKED = re.compile(
     r"(?P<form>yes|only)\s+(?P<request>\d{1,15})(?P<numbers>(?:[\s,]+\d{1,6}){0,99})(?:\s+all)?",
     re.IGNORECASE,
 )
-_BUTTONS = 4
-"""Of single pieces; others are given by their numbers."""
-
 _MORE = "By now it would be more than I have shown. "
 
 
@@ -131,15 +127,8 @@ def _question(
     before: str = "",
 ) -> CommandReply:
     """Return what would go, with how it is confirmed; a note keeps what the numbers of its pieces mean."""
-    numbers = "".join(f" {one}" for one in picked)
-    pieces = 0 if picked else len(pieces_of(survey))
-    some = range(1, 1 + min(pieces, _BUTTONS)) if pieces > 1 else ()
     return CommandReply(
         f"{before}{question(survey, context.zone.timezone)}\n\n{confirming(request, survey, picked)}",
         notes=[note] if note is not None else [],
-        buttons=(
-            Button("Erase", f"/memory forget yes {request}{numbers}"),
-            *(Button(f"Only {one}", f"/memory forget only {request} {one}") for one in some),
-            Button("Keep it", "/memory"),
-        ),
+        buttons=tuple(Button(*one) for one in choices(request, survey, picked)),
     )

@@ -28,6 +28,7 @@ from bot.memory.gate.claims import (
     overlap,
     unsupported,
 )
+from bot.memory.gate.clauses import sentences, takes_back
 from bot.memory.gate.ending import not_ended
 from bot.memory.gate.orders import gives_orders
 from bot.memory.transcript import is_owner, said_on, speaker
@@ -35,6 +36,8 @@ from bot.tape.entries import TapeEntry
 
 _SHORT = 8
 """Words of an answer that leaves out what it is about."""
+_ANSWER = 25
+"""Words of a message that may be the answer to a question."""
 _LOOKED_BACK = 2
 _LONGEST_AROUND = 600
 NO_LONGER = "No longer true:"
@@ -144,9 +147,10 @@ class Checker:
         if by_rules and any(is_verbatim(claim, one.sentence) for one in own):
             return Checked(ruled)
         question = self._question(claim, own, fact.text if fact else "")
-        said = " ".join([question.earlier, question.replaces, *(o.quote for o in question.words)])
-        when = said_on(last, self.timezone)
-        if missing(claim, said, when, names=(speaker(last),), loose=True) is not None:
+        grounds = [question.earlier, question.asked, question.replaces]
+        said = " ".join([*grounds, *(one.quote for one in question.words)])
+        when, names = said_on(last, self.timezone), {speaker(one.entry) for one in own}
+        if missing(claim, said, when, names=names, loose=True) is not None:
             return Checked(ruled)
         made = replace(ruled, why="", instead="", lacking="", suspect="")
         held = self._attributed(_resting_on(made, own), own)
@@ -156,7 +160,7 @@ class Checker:
     def _question(self, claim: str, own: Sequence[_Found], replaces: str = "") -> Question:
         said = {one.entry.id: one for one in own}
         words = tuple(replace(one.evidence, quote=_around(one)) for one in said.values())
-        return Question(claim, words, replaces, self._earlier(own[0]))
+        return Question(claim, words, replaces, self._earlier(own[0]), self._asked(own[0].entry))
 
     def _found(self, cited: Sequence[Cited]) -> tuple[list[_Found], str]:
         found = []
@@ -231,11 +235,11 @@ class Checker:
         related = [one for one in own if overlap(claim, one.sentence) > 0]
         if len(related) > 1 and len({one.evidence.sender for one in related}) == 1:
             tries.append(related)
-        why: str | None = None
+        why = ""
         grounds = dict.fromkeys(("", known, self._before(own[-1])))
-        for ground, sentences in product(grounds, tries):
-            said = " ".join(one.sentence for one in sentences)
-            last = sentences[-1].entry
+        for ground, tried in product(grounds, tries):
+            said = " ".join(one.sentence for one in tried)
+            last = tried[-1].entry
             lacking = unsupported(
                 claim,
                 said,
@@ -244,9 +248,10 @@ class Checker:
                 known=ground,
             )
             if lacking is None:
-                return sentences, ""
-            why = why or lacking
-        return (), why or ""
+                return tried, ""
+            # The reason of the try with most to go by is told.
+            why = lacking
+        return (), why
 
     def _before(self, found: _Found) -> str:
         """Return what the person had said right before a short answer, which tells what it is about."""
@@ -262,6 +267,15 @@ class Checker:
             and cite(self.tape, one).sender == found.evidence.sender
         ]
         return " ".join(said[-_LOOKED_BACK:])
+
+    def _asked(self, entry: TapeEntry) -> str:
+        """Return what the assistant asked right before a message, which tells what a short answer is about."""
+        if len(words_in(entry).split()) > _ANSWER:
+            return ""
+        before = [one for one in self.entries if one.id < entry.id and one.kind == "message"][-1:]
+        said = [words_in(one) for one in before if one.payload.get("role") == "assistant"]
+        asked = [one for text in said for one in sentences(text) if one.endswith(("?", "？", "؟"))]
+        return " ".join(asked)
 
     def _in_own_words(self, made: Proposal, own: Sequence[_Found], why: str) -> Proposal:
         """Return what a person said in place of what was made of it; it ends a fact only if it says so."""
@@ -291,7 +305,9 @@ def _around(found: _Found) -> str:
 
 def _statements(found: Sequence[_Found]) -> list[_Found]:
     """Return what one person states, as far as it can be kept as a fact; nothing where it cannot."""
-    stated = [one for one in found if is_statement(one.sentence) and not gives_orders(one.sentence)]
+    meant = [one for one in found if not any(map(takes_back, sentences(one.sentence)))]
+    parts = [replace(one, sentence=said) for one in meant for said in sentences(one.sentence)]
+    stated = [one for one in parts if is_statement(one.sentence) and not gives_orders(one.sentence)]
     stated = [one for one in stated if one.evidence.sender == stated[-1].evidence.sender]
     words = _joined(stated)
     return stated if " " in words and len(words) <= LONGEST_QUOTE else []

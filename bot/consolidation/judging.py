@@ -39,7 +39,8 @@ Call judge_claims with one ruling for each claim.
 "tomorrow" as the date that it was, and what plainly follows (who has a dog has a pet) are fine.
 - A claim that begins "No longer true:" also holds where they take it back, or ask to forget it.
 - "replaces" is what was believed before; what the claim keeps of it needs no words.
-- "earlier" is what the same person had said just before; it tells what a short answer is about.
+- "earlier" is what the same person had said just before, and "asked" what the assistant asked them; both only tell \
+what a short answer is about.
 
 The rulings:
 supported: the words say it.
@@ -60,12 +61,14 @@ class Question:
         words: What people said, oldest first: each with who said it and when.
         replaces: What is believed so far, where the claim takes its place.
         earlier: What the same person had said before.
+        asked: What the assistant had asked just before; it may be what they answer, and says nothing by itself.
     """
 
     claim: str
     words: tuple[Evidence, ...]
     replaces: str = ""
     earlier: str = ""
+    asked: str = ""
 
     def as_json(self, number: int, timezone: tzinfo) -> dict[str, Any]:
         """Return it as the model reads it; what is empty is left out."""
@@ -79,6 +82,7 @@ class Question:
         ]
         told = {"number": number, "claim": self.claim, "replaces": self.replaces, "said": said}
         told["earlier"] = self.earlier[-_LONGEST_WORDS:]
+        told["asked"] = self.asked[-_LONGEST_WORDS:]
         return {key: value for key, value in told.items() if value}
 
 

@@ -26,12 +26,14 @@ class Answer:
         hits: Ids of the messages found, best first.
         seconds: That the search took.
         category: The question's.
+        unasked: Ids of the messages that a prompt would be given for it unasked.
     """
 
     evidence: tuple[str, ...]
     hits: tuple[str, ...]
     seconds: float
     category: str | None = None
+    unasked: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,8 @@ class Measures:
         recall: By depth: mean share of the evidence among so many hits.
         any: Share of the questions with any evidence among the first ten hits.
         ndcg: Mean NDCG of the first ten hits.
+        passages: How many messages a prompt is given unasked, by question.
+        precision: Share of those that are evidence.
         p50: Median seconds of a search.
         p95: Seconds that 95 % of the searches do not exceed.
     """
@@ -51,6 +55,8 @@ class Measures:
     recall: dict[int, float]
     any: float
     ndcg: float
+    passages: float
+    precision: float
     p50: float
     p95: float
 
@@ -61,6 +67,8 @@ class Measures:
             **{f"recall@{depth}": round(value, 4) for depth, value in self.recall.items()},
             f"any@{_DEPTH}": round(self.any, 4),
             f"ndcg@{_DEPTH}": round(self.ndcg, 4),
+            "unasked": round(self.passages, 2),
+            "precision": round(self.precision, 4),
             "p50_ms": round(1_000 * self.p50, 3),
             "p95_ms": round(1_000 * self.p95, 3),
         }
@@ -74,6 +82,8 @@ def measured(answers: Sequence[Answer]) -> Measures:
         recall={depth: fmean(recall(answer, depth) for answer in answers) for depth in DEPTHS},
         any=fmean(recall(answer, _DEPTH) > 0 for answer in answers),
         ndcg=fmean(ndcg(answer) for answer in answers),
+        passages=fmean(len(answer.unasked) for answer in answers),
+        precision=_precision(answers),
         p50=_not_exceeded(taken, 0.5),
         p95=_not_exceeded(taken, 0.95),
     )
@@ -89,6 +99,13 @@ def recall(answer: Answer, depth: int) -> float:
     """Return the share of the evidence that is among so many hits."""
     first = set(answer.hits[:depth])
     return sum(one in first for one in answer.evidence) / len(answer.evidence)
+
+
+def _precision(answers: Sequence[Answer]) -> float:
+    """Return the share of what prompts were given unasked that is evidence."""
+    given = sum(len(answer.unasked) for answer in answers)
+    fitting = sum(len(set(answer.unasked) & set(answer.evidence)) for answer in answers)
+    return fitting / given if given else 0.0
 
 
 def ndcg(answer: Answer) -> float:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
 
+from bot.agent.views.recalled import ANY_DAYS, CANDIDATES, helpful, looks_back
 from bot.clock import iso
 from bot.embeddings.base import Embedder
 from bot.embeddings.vectors import VectorIndex
 from bot.evals.dataset import Dataset, Message
 from bot.evals.metrics import DEPTHS, Answer
 from bot.memory.fusion import search_tape
+from bot.memory.recall import recall
+from bot.memory.snapshot import MemorySnapshot
 from bot.tape.entries import SESSION_NEW, TapeEntry, anchor, message
 from bot.tape.search import SearchQuery
 from bot.tape.service import TapeService
@@ -51,10 +55,27 @@ async def ask_all(dataset: Dataset, folder: Path, embedder: Embedder | None = No
             )
             taken = perf_counter() - began
             found = tuple(names[hit.entry.id] for hit in hits)
-            answers.append(Answer(question.evidence, found, taken, question.category))
+            given = tuple(names[one] for one in await _unasked(tape, question.text, vectors))
+            answers.append(Answer(question.evidence, found, taken, question.category, given))
         return answers
     finally:
         await store.close()
+
+
+async def _unasked(tape: TapeService, question: str, vectors: VectorIndex | None) -> list[int]:
+    """Return the ids of the messages that a prompt would be given for a question unasked."""
+    found = await recall(
+        tape,
+        MemorySnapshot(),
+        question,
+        days=ANY_DAYS,
+        now=datetime.now(UTC),
+        timezone=UTC,
+        limit=CANDIDATES,
+        vectors=vectors,
+    )
+    wanted = looks_back(question)
+    return [one.entry for one in helpful(found, question) if wanted and one.entry is not None]
 
 
 async def _write(store: TapeStore, dataset: Dataset) -> dict[int, str]:

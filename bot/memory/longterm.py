@@ -20,7 +20,7 @@ from bot.memory.bus.working import held_until
 from bot.memory.facts.citing import cite
 from bot.memory.facts.fact import Fact
 from bot.memory.facts.proposals import Batch, Outcome, Proposal
-from bot.memory.facts.rendering import render
+from bot.memory.facts.rendering import chosen, lines, render
 from bot.memory.fold import SessionFold
 from bot.memory.gate.likeness import folded
 from bot.memory.guards import lines_of
@@ -29,7 +29,7 @@ from bot.memory.scope import ScopeMemory
 from bot.memory.scopes import PERSON, Scopes, scope_entry
 from bot.memory.snapshot import MemorySnapshot
 from bot.memory.spoken import is_from_elsewhere
-from bot.memory.transcript import sender_id
+from bot.memory.transcript import sender_id, shown_day
 from bot.memory.transfers import left_with, was_left
 from bot.memory.zone import Compose, MemoryZone
 from bot.tape.entries import TapeEntry
@@ -179,10 +179,12 @@ class LongTermMemory:
 
     def current(self, snapshot: MemorySnapshot) -> MemorySnapshot:
         """Return a snapshot with the facts as they are now, itself where it has them: an ``Edit``."""
-        facts = self.facts()
-        text = render(facts, ranks=ranks_of(self.home.fold))
-        if text != snapshot.long_term and (self.fold.home or self.home.fold.last):
-            snapshot = snapshot.with_long_term(text)
+        told = chosen(self.facts(), ranks=ranks_of(self.home.fold))
+        text = lines(told)
+        numbers = tuple((one.id, shown_day(one.valid_from, self.zone.timezone)) for one in told)
+        changed = (text, numbers) != (snapshot.long_term, snapshot.facts)
+        if changed and (self.fold.home or self.home.fold.last):
+            snapshot = snapshot.with_long_term(text, numbers)
         shared = render(self.workspace.active(), _SHARED_BYTES)
         if shared != snapshot.shared:
             snapshot = snapshot.with_shared(shared)
@@ -261,7 +263,7 @@ class LongTermMemory:
         entry = scope_entry(wanted)
         # In one append: after a kill no line of one scope may look as if it were of the other.
         await self.zone.edit(
-            lambda now: replace(now, version=now.version + 1, long_term="", reference=""),
+            lambda now: replace(now, version=now.version + 1, long_term="", facts=(), reference=""),
             lambda _, zone, __: [] if self.fold.home == wanted else [entry, *zone],
         )
         await self.home.open()

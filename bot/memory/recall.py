@@ -25,7 +25,7 @@ from bot.memory.guards import lines_of
 from bot.memory.longterm import LongTermMemory
 from bot.memory.pasted import pasted
 from bot.memory.snapshot import HISTORY, MemorySnapshot
-from bot.memory.transcript import said_at, sender_name, shown_time, speaker
+from bot.memory.transcript import said_at, sender_name, shown_day, speaker
 from bot.memory.words import words_of
 from bot.tape.entries import TapeEntry
 from bot.tape.search import LONGEST_QUERY, Hit
@@ -321,7 +321,7 @@ def fact_lines(
     return [
         FactLine(
             fact.text,
-            _day(fact.valid_from, timezone),
+            shown_day(fact.valid_from, timezone),
             tuple(_reference(one, memory.tape.name) for one in fact.evidence[-3:]) if own else (),
         )
         for fact, own in found
@@ -332,8 +332,3 @@ def fact_lines(
 def _reference(evidence: Evidence, tape: str) -> str:
     place = "" if evidence.tape == tape else evidence.tape
     return f"{place}#{evidence.entry}"
-
-
-def _day(stamp: str, timezone: tzinfo | None) -> str:
-    shown = shown_time(stamp, timezone)
-    return "" if shown == "?" else shown[:10]

@@ -32,8 +32,8 @@ MAX_NOTE = 4_096
 _MAX_RECENT = 8_192
 
 _HINTS = (
-    "Use `memory.save` to update long-term memory, `memory.daily` to append to daily notes, and "
-    "`memory.recall` to search past memories."
+    "Facts have a number and the day since which they hold. `memory_save` changes them, `memory_daily` adds to the "
+    "notes, `memory_recall` finds what is not here."
 )
 
 
@@ -55,6 +55,8 @@ class MemorySnapshot:
         dailies: One note a day at most, oldest first.
         shared: Markdown that everybody reads, whatever the session.
         reference: Values by key, of the scopes that the session reads, a line each.
+        facts: For each line of long-term memory the fact's number and the day since which it holds; empty where
+            that is not known.
         cleared: A person asked for it to be emptied: what was said before is not learned again.
     """
 
@@ -63,11 +65,24 @@ class MemorySnapshot:
     dailies: tuple[DailyNote, ...] = ()
     shared: str = ""
     reference: str = ""
+    facts: tuple[tuple[int, str], ...] = ()
     cleared: bool = field(default=False, compare=False)
 
-    def with_long_term(self, content: str) -> MemorySnapshot:
-        """Return the next version with this long-term memory."""
-        return replace(self, version=self.version + 1, long_term=content.strip(), cleared=False)
+    def with_long_term(
+        self, content: str, facts: tuple[tuple[int, str], ...] = ()
+    ) -> MemorySnapshot:
+        """Return the next version with this long-term memory, made of these facts."""
+        return replace(
+            self, version=self.version + 1, long_term=content.strip(), facts=facts, cleared=False
+        )
+
+    def shown(self) -> str:
+        """Return long-term memory as a model sees it: each fact with its number and its day."""
+        lines = self.long_term.splitlines()
+        if len(lines) != len(self.facts):
+            return self.long_term
+        told = zip(lines, self.facts, strict=True)
+        return "\n".join(numbered(fact, line.removeprefix("- "), day) for line, (fact, day) in told)
 
     def with_shared(self, content: str) -> MemorySnapshot:
         """Return the next version with this as what everybody reads."""
@@ -92,7 +107,14 @@ class MemorySnapshot:
 
     def emptied(self) -> MemorySnapshot:
         """Return the next version, cleared of the session's own facts and notes."""
-        return replace(self, version=self.version + 1, long_term="", dailies=(), cleared=True)
+        return replace(
+            self, version=self.version + 1, long_term="", facts=(), dailies=(), cleared=True
+        )
+
+
+def numbered(fact: int, text: str, day: str) -> str:
+    """Return a fact as a line for a model."""
+    return f"- [{fact}] {text}" + (f" ({day})" if day else "")
 
 
 def zone_entries(snapshot: MemorySnapshot, now: str) -> list[TapeEntry]:
@@ -100,7 +122,10 @@ def zone_entries(snapshot: MemorySnapshot, now: str) -> list[TapeEntry]:
     state: dict[str, Any] = {"version": snapshot.version}
     entries = [anchor(MEMORY_OPEN, {**state, "cleared": True} if snapshot.cleared else state)]
     if snapshot.long_term:
-        entries.append(event(LONG_TERM, {"content": snapshot.long_term, "updated_at": now}))
+        data: dict[str, Any] = {"content": snapshot.long_term, "updated_at": now}
+        if snapshot.facts:
+            data["facts"] = [list(one) for one in snapshot.facts]
+        entries.append(event(LONG_TERM, data))
     if snapshot.shared:
         entries.append(event(SHARED, {"content": snapshot.shared, "updated_at": now}))
     if snapshot.reference:
@@ -174,7 +199,7 @@ def render_context(snapshot: MemorySnapshot, today: date, *, hints: bool = True)
     """
     parts = [_HINTS] if hints else []
     if snapshot.long_term:
-        parts.append(f"## Long-term Memory\n{snapshot.long_term}")
+        parts.append(f"## Long-term Memory\n{snapshot.shown()}")
     if snapshot.shared:
         parts.append(f"## Shared with Everyone\n{snapshot.shared}")
     if snapshot.reference:
@@ -187,7 +212,7 @@ def render_context(snapshot: MemorySnapshot, today: date, *, hints: bool = True)
         parts.append(f"## Today's Notes\n{todays[0].content}")
     if recent:
         notes = "\n\n".join(f"### {note.date}\n{note.content}" for note in reversed(recent))
-        cut = "\n… (older notes are left out; memory.recall finds them)"
+        cut = "\n… (older notes are left out; memory_recall finds them)"
         parts.append(f"## Recent Notes\n{notes[:_MAX_RECENT]}{cut * (len(notes) > _MAX_RECENT)}")
     body = escape_tags("\n\n".join(parts))
     return f"<memory>\n{body}\n</memory>"
@@ -212,13 +237,14 @@ def _version(entry: TapeEntry) -> int:
 
 def _parse(entries: list[TapeEntry], version: int) -> MemorySnapshot:
     long_term = shared = reference = ""
+    facts: tuple[tuple[int, str], ...] = ()
     notes: dict[str, str] = {}
     for entry in entries:
         content: Any = entry.data.get("content")
         if not isinstance(content, str):
             continue
         if entry.name == LONG_TERM:
-            long_term = content
+            long_term, facts = content, _facts(entry.data.get("facts"))
         elif entry.name == SHARED:
             shared = content
         elif entry.name == REFERENCE:
@@ -226,4 +252,16 @@ def _parse(entries: list[TapeEntry], version: int) -> MemorySnapshot:
         elif entry.name == DAILY and isinstance(day := entry.data.get("date"), str):
             notes[day] = content
     dailies = tuple(DailyNote(day, notes[day]) for day in sorted(notes))
-    return MemorySnapshot(version, long_term, dailies, shared, reference)
+    return MemorySnapshot(version, long_term, dailies, shared, reference, facts)
+
+
+def _facts(value: Any) -> tuple[tuple[int, str], ...]:
+    found = value if isinstance(value, list) else []
+    return tuple(
+        (one[0], one[1])
+        for one in found
+        if isinstance(one, list)
+        and len(one) == 2
+        and type(one[0]) is int
+        and isinstance(one[1], str)
+    )

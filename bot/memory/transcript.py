@@ -53,6 +53,12 @@ def shown_time(stamp: object, timezone: tzinfo | None) -> str:
         return "?"
 
 
+def shown_day(stamp: object, timezone: tzinfo | None) -> str:
+    """Return the day of an ISO time stamp in a zone; empty where it is none."""
+    shown = shown_time(stamp, timezone)
+    return "" if shown == "?" else shown[:10]
+
+
 def sender_name(entry: TapeEntry) -> str:
     """Return the name shown of who wrote a message: one line, no sign that marks a speaker."""
     sender = entry.meta.get("sender")

@@ -80,7 +80,7 @@ class Undelivered:
             said.id,
             reply_to,
             inbound,
-            _pairs(data.get("buttons")),
+            _pairs(data.get("buttons") or said.payload.get("buttons")),
             replaces if isinstance(replaces, str) else None,
             _pairs(data.get("files")),
             via if isinstance(via, str) else None,

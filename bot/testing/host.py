@@ -14,7 +14,7 @@ from anyio.abc import TaskGroup
 
 from bot.agent.agent import Agent, Images
 from bot.agent.context import ContextBuilder
-from bot.agent.subtask import subtask_tools
+from bot.agent.subtask import looking_up
 from bot.agent.views.registry import DEFAULT
 from bot.agent.workspace import Workspace
 from bot.bus.local import LocalBus
@@ -37,10 +37,10 @@ from bot.tape.stores.file import FileTapeStore
 from bot.testing.fake_channel import FakeChannel
 from bot.testing.manual_clock import ManualClock
 from bot.tools.memory import MEMORY_TOOLS
-from bot.tools.problem import PROBLEM_TOOLS
+from bot.tools.problem import PROBLEM
 from bot.tools.registry import Tool, ToolRegistry
 from bot.tools.skills import skill_tool
-from bot.tools.tape import TAPE_TOOLS
+from bot.tools.tape import HANDOFF
 
 POLL = 0.002
 """Seconds between two looks at what has no event of its own, such as a tape on disk."""
@@ -246,9 +246,9 @@ def _agent(
     )
     own: list[Tool[Any]] = [
         *MEMORY_TOOLS,
-        *TAPE_TOOLS,
-        *PROBLEM_TOOLS,
+        looking_up(agent),
+        HANDOFF,
+        PROBLEM,
         skill_tool(workspace.skill),
-        *subtask_tools(agent),
     ]
     return replace(agent, tools=ToolRegistry([*own, *tools]))

@@ -73,6 +73,11 @@ def calls(
     return ModelReply(text, made, finish_reason, USAGE, "scripted")
 
 
+def saves(*texts: str) -> tuple[str, dict[str, Any]]:
+    """Return the call that adds facts to long-term memory."""
+    return "memory_save", {"changes": [{"op": "add", "text": one} for one in texts]}
+
+
 def consolidates(history: str, *operations: dict[str, Any]) -> ModelReply:
     """Return the answer to a consolidation; operations as ``learns`` makes them."""
     return calls(("save_memory", {"history_entry": history, "operations": list(operations)}))

@@ -10,32 +10,33 @@ from bot.errors import MemoryRefused
 from bot.memory.forgetting.finding import Rights
 from bot.memory.forgetting.requests import asked_note
 from bot.memory.forgetting.survey import Surveyor
-from bot.memory.forgetting.telling import confirming, question
+from bot.memory.forgetting.telling import choices, confirming, question
 from bot.memory.forgetting.wanted import wanted
 from bot.memory.people import identity_at
 from bot.memory.spoken import inbound_ids
 from bot.memory.transcript import is_owner, sender_id
 from bot.tape.entries import TapeEntry
 from bot.tape.search import problem_of
-from bot.tools.registry import Tool, ToolContext, ToolOutcome
+from bot.tools.registry import Tool, ToolContext, ToolOutcome, trimmed
 
+_ASKED = "The user is asked this below your answer, with buttons; answer in one short sentence:"
 _NOTHING = "Nothing that may be erased holds all of these words; fewer words may find it."
 
 
 class ForgetArguments(BaseModel):
     """Arguments of ``memory.forget``."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", json_schema_extra=trimmed)
 
     what: str = Field(
         min_length=1,
         max_length=500,
-        description="A few telling words that all of it holds, in the user's own words.",
+        description="a few words that all of it holds",
     )
 
 
 async def _forget(arguments: ForgetArguments, context: ToolContext) -> ToolOutcome:
-    asked = wanted(arguments.what)
+    asked = wanted(arguments.what, numbers=False)
     request = _call(context)
     if asked is None or request is None:
         raise MemoryRefused("name a few words that what is to be forgotten holds")
@@ -55,8 +56,9 @@ async def _forget(arguments: ForgetArguments, context: ToolContext) -> ToolOutco
     survey = replace(survey, shown=shown, places=places)
     told = question(survey, context.zone.timezone)
     return ToolOutcome(
-        f"{told}\n\n{confirming(request.id, survey)}",
+        f"{_ASKED}\n\n{told}\n\n{confirming(request.id, survey)}",
         notes=[asked_note(survey, request.id, senders)],
+        buttons=tuple(choices(request.id, survey)),
     )
 
 
@@ -71,8 +73,7 @@ def _call(context: ToolContext) -> TapeEntry | None:
 
 FORGET = Tool(
     "memory.forget",
-    "When the user wants something forgotten or erased: finds it and asks them. Pass on the answer as it "
-    "is; only the user can confirm it.",
+    "If the user wants something forgotten: finds it, and asks them with buttons.",
     ForgetArguments,
     _forget,
 )

@@ -1,66 +1,59 @@
-"""The memory tools: save, daily, recall, refer, conclude, forget, show, clear."""
+"""The memory tools that write: save, daily, clear; and the one that shows."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import tzinfo
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.errors import MemoryRefused
 from bot.memory.bus.clearing import clear_bus
+from bot.memory.facts.fact import Fact
 from bot.memory.guards import check_date
-from bot.memory.recall import fact_lines, recall, render_passages
-from bot.memory.snapshot import MemorySnapshot, check_note
-from bot.tools.concluding import CONCLUDE
+from bot.memory.snapshot import MemorySnapshot, check_note, numbered
+from bot.memory.transcript import shown_day
+from bot.tools.concluding import conclude
 from bot.tools.forgetting import FORGET
 from bot.tools.reference import REFER
-from bot.tools.registry import Tool, ToolContext, ToolOutcome
-from bot.tools.saving import is_settled, noted, saving, told
+from bot.tools.registry import NoArguments, Tool, ToolContext, ToolOutcome, trimmed
+from bot.tools.saving import CONCLUSIONS, Change, is_settled, noted, saving, told
 
 
 class _Arguments(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", json_schema_extra=trimmed)
 
 
 class SaveArguments(_Arguments):
     """Arguments of ``memory.save``."""
 
-    content: str = Field(
-        description="The whole new long-term memory as Markdown: all facts to keep, and new ones.",
-    )
-    removed: list[str] = Field(
-        default_factory=list,
-        description="Lines of the old memory that are dropped or replaced on purpose.",
-    )
+    changes: list[Change] = Field(min_length=1)
 
 
 class DailyArguments(_Arguments):
     """Arguments of ``memory.daily``."""
 
-    content: str = Field(min_length=1, description="What to append to the day's notes.")
-    date: str | None = Field(None, description="YYYY-MM-DD; today if left out.")
-
-
-class RecallArguments(_Arguments):
-    """Arguments of ``memory.recall``."""
-
-    query: str | None = Field(None, description="Words to look for; leave out for the newest.")
-    days: int = Field(7, ge=1, le=36_500, description="How many days back.")
-
-
-class NoArguments(_Arguments):
-    """For tools that take none."""
+    content: str = Field(min_length=1)
+    date: str | None = Field(None, description="YYYY-MM-DD")
 
 
 async def _save(arguments: SaveArguments, context: ToolContext) -> ToolOutcome:
     context.check_learning()
     memory = context.memory
-    if context.zone.read().long_term == arguments.content.strip():
-        return ToolOutcome("Long-term memory already says exactly this.")
-    outcome = await memory.apply(saving(arguments.content, arguments.removed, context))
-    status = "ok" if is_settled(outcome) else "error"
+    drawn = [one for one in arguments.changes if one.op in CONCLUSIONS]
+    concluded = [await conclude(one, number, context) for number, one in enumerate(drawn)]
+    if len(drawn) == len(arguments.changes):
+        status = "ok" if any(done for done, _ in concluded) else "error"
+        return ToolOutcome(" ".join(said for _, said in concluded), status, change=memory.current)
+    outcome = await memory.apply(saving(arguments.changes, context))
+    status = "ok" if is_settled(outcome) or any(done for done, _ in concluded) else "error"
     return ToolOutcome(
-        lambda snapshot: told(outcome, snapshot.version), status, change=memory.current
+        lambda snapshot: " ".join(
+            [told(outcome, snapshot.version), *(said for _, said in concluded)]
+        ),
+        status,
+        change=memory.current,
     )
 
 
@@ -75,23 +68,9 @@ async def _daily(arguments: DailyArguments, context: ToolContext) -> ToolOutcome
     )
 
 
-async def _recall(arguments: RecallArguments, context: ToolContext) -> ToolOutcome:
-    passages = await recall(
-        context.tape,
-        context.zone.read(),
-        arguments.query,
-        days=arguments.days,
-        now=context.zone.now(),
-        timezone=context.zone.timezone,
-        facts=fact_lines(context.memory, context.zone.timezone),
-        vectors=context.vectors,
-        problem=context.problem,
-    )
-    return ToolOutcome(render_passages(passages))
-
-
 async def _show(_: NoArguments, context: ToolContext) -> ToolOutcome:
-    return ToolOutcome(describe(context.zone.read()))
+    facts = context.memory.facts()
+    return ToolOutcome(describe(context.zone.read(), facts, context.zone.timezone))
 
 
 async def _clear(_: NoArguments, context: ToolContext) -> ToolOutcome:
@@ -110,13 +89,19 @@ async def _clear(_: NoArguments, context: ToolContext) -> ToolOutcome:
     )
 
 
-def describe(snapshot: MemorySnapshot) -> str:
-    """Return a summary of the zone for a model or a person."""
-    size = len(snapshot.long_term.encode("utf-8", "backslashreplace"))
+def describe(snapshot: MemorySnapshot, facts: list[Fact], timezone: tzinfo | None) -> str:
+    """Return all of memory for a model: also the facts that the prompt has no room for.
+
+    Args:
+        snapshot: The zone.
+        facts: All that are believed.
+        timezone: The user's, for dates.
+    """
+    lines = [numbered(one.id, one.text, shown_day(one.valid_from, timezone)) for one in facts]
     parts = [
-        f"Memory version {snapshot.version}; long-term {size} bytes, "
+        f"Memory version {snapshot.version}: {len(facts)} facts, "
         f"daily notes of {len(snapshot.dailies)} days.",
-        snapshot.long_term or "(long-term memory is empty)",
+        "\n".join(lines) or snapshot.long_term or "(long-term memory is empty)",
     ]
     if snapshot.shared:
         parts.append(f"Shared with everyone:\n{snapshot.shared}")
@@ -126,31 +111,15 @@ def describe(snapshot: MemorySnapshot) -> str:
     return "\n\n".join(parts)
 
 
-RECALL = Tool(
-    "memory.recall",
-    "Search what was said before, memory, notes and history; passages come with date, speaker "
-    "and entry id.",
-    RecallArguments,
-    _recall,
+SAVE = Tool(
+    "memory.save",
+    "Change long-term memory: add, change or end facts (to merge: change one, end the others); keep conclusions, "
+    "heuristics, policies (if ..., then ...).",
+    SaveArguments,
+    _save,
 )
+DAILY = Tool("memory.daily", "Note what happened today.", DailyArguments, _daily)
+SHOW = Tool("memory.show", "Show all of memory.", NoArguments, _show)
+CLEAR = Tool("memory.clear", "Clear all memory. Only if the user asks.", NoArguments, _clear)
 
-MEMORY_TOOLS = (
-    Tool(
-        "memory.save",
-        "Replace long-term memory. Give the whole text: every fact that stays, and what is new.",
-        SaveArguments,
-        _save,
-    ),
-    Tool("memory.daily", "Append to the daily notes.", DailyArguments, _daily),
-    RECALL,
-    REFER,
-    CONCLUDE,
-    FORGET,
-    Tool("memory.show", "Show all of the current memory.", NoArguments, _show),
-    Tool(
-        "memory.clear",
-        "Clear all memory. Only when the user asks for it in plain words.",
-        NoArguments,
-        _clear,
-    ),
-)
+MEMORY_TOOLS: tuple[Tool[Any], ...] = (SAVE, DAILY, REFER, FORGET, SHOW, CLEAR)

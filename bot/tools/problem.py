@@ -1,64 +1,72 @@
-"""The problem tools: list, open, note, close. What they switch is switched when the turn has ended."""
+"""``problem.note``: the working set of the problem at hand, and switching between problems.
+
+What is switched is switched when the turn has ended.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from bot.errors import MemoryRefused
 from bot.memory.bus.carrying import refuse_orders
 from bot.memory.bus.compression import problems_text
 from bot.memory.bus.naming import meant
-from bot.memory.bus.notes import with_note, without_text
+from bot.memory.bus.notes import NoteKind, with_note, without_text
 from bot.memory.bus.records import Problem, WorkingSet
 from bot.memory.bus.working import summary_now
 from bot.memory.gate.secrets import looks_secret
 from bot.tape.search import GENERAL
-from bot.tools.registry import Tool, ToolContext, ToolOutcome
+from bot.tools.registry import Tool, ToolContext, ToolOutcome, trimmed
 
 _SUMMARY = 300
 _IN_GROUPS = "in a group only an owner may do this, with `/problem`"
+_STATES: dict[str, Literal["paused", "background", "completed"]] = {
+    "pause": "paused",
+    "background": "background",
+    "complete": "completed",
+}
 
 
-def _short(schema: dict[str, Any]) -> None:
-    """Leave out what validation does anyway: each prompt pays for it."""
-    schema.pop("additionalProperties", None)
-    for field in schema.get("properties", {}).values():
-        field.pop("default", None)
-
-
-class _Arguments(BaseModel):
-    model_config = ConfigDict(extra="forbid", json_schema_extra=_short)
-
-
-class NoArguments(_Arguments):
-    """For a tool that takes none."""
-
-
-class OpenArguments(_Arguments):
-    """Arguments of ``problem.open``."""
-
-    problem: str
-
-
-class NoteArguments(_Arguments):
+class ProblemArguments(BaseModel):
     """Arguments of ``problem.note``."""
 
-    kind: Literal["must", "must-not", "assume", "ask", "decide", "draft", "drop"]
-    text: str
-    why: str = ""
+    model_config = ConfigDict(extra="forbid", json_schema_extra=trimmed)
+
+    kind: Literal[
+        "list",
+        "must",
+        "must-not",
+        "assume",
+        "ask",
+        "decide",
+        "draft",
+        "drop",
+        "open",
+        "pause",
+        "background",
+        "complete",
+    ]
+    text: str = Field("", description="the note, or a problem's name")
+    why: str = Field("", description="or a draft's name")
 
 
-class CloseArguments(_Arguments):
-    """Arguments of ``problem.close``."""
+async def _work(arguments: ProblemArguments, context: ToolContext) -> ToolOutcome:
+    if arguments.kind == "list":
+        return await _list(context)
+    if arguments.kind == "open":
+        return await _open(arguments.text, context)
+    if (state := _STATES.get(arguments.kind)) is not None:
+        return await _put_aside(arguments.text, state, context)
+    if not arguments.text.strip():
+        raise MemoryRefused("a note has a text")
+    kind = None if arguments.kind == "drop" else cast("NoteKind", arguments.kind)
+    return await _note(kind, arguments.text, arguments.why, context)
 
-    state: Literal["paused", "background", "completed"]
-    problem: str = ""
 
-
-async def _list(_: NoArguments, context: ToolContext) -> ToolOutcome:
+async def _list(context: ToolContext) -> ToolOutcome:
     bus, pending = context.memory.bus, context.memory.home.fold.pending()
     found = await bus.problems.list_by_state()
     active = context.memory.fold.problem
@@ -79,13 +87,15 @@ def _shown(problem: Problem, *, summarised: bool) -> Problem:
     return replace(problem, working_set=None, messages=(), weight=(0, 0), summary=summary)
 
 
-async def _open(arguments: OpenArguments, context: ToolContext) -> ToolOutcome:
+async def _open(name: str, context: ToolContext) -> ToolOutcome:
     _check_rights(context)
     bus, cause = context.memory.bus, f"call:{context.call}"
-    found = meant(await bus.problems.list_by_state(), arguments.problem)
-    if found is None or (found.state == "completed" and found.problem_id != arguments.problem):
-        _check_text(arguments.problem, context)
-        found = await bus.problems.create(arguments.problem, cause=f"{cause}:new")
+    if not name.strip():
+        raise MemoryRefused("name the problem")
+    found = meant(await bus.problems.list_by_state(), name)
+    if found is None or (found.state == "completed" and found.problem_id != name):
+        _check_text(name, context)
+        found = await bus.problems.create(name, cause=f"{cause}:new")
     await bus.problems.want(found.problem_id, cause=cause)
     if found.state == "active":
         return ToolOutcome(f"{found.name!r} is the current problem.")
@@ -96,35 +106,35 @@ async def _open(arguments: OpenArguments, context: ToolContext) -> ToolOutcome:
     )
 
 
-async def _note(arguments: NoteArguments, context: ToolContext) -> ToolOutcome:
+async def _note(kind: NoteKind | None, text: str, why: str, context: ToolContext) -> ToolOutcome:
+    """Note something of a kind, or drop the note of this text where there is none."""
     if context.memory.paused:
         raise MemoryRefused("the user paused memory: nothing is noted until `/memory resume`")
-    kind, text, why = arguments.kind, arguments.text, arguments.why
-    if kind != "drop":
+    if kind is not None:
         # A draft's name may tell what its text is.
         _check_text(f"{why}: {text}" if kind == "draft" else f"{text}\n{why}", context, kind)
 
     def edit(working: WorkingSet) -> dict[str, Any]:
-        if kind == "drop":
+        if kind is None:
             return without_text(working, text)
         return with_note(working, kind, text, why)
 
     problem = context.memory.fold.problem
     await context.memory.bus.working_sets.change(problem, edit, cause=f"call:{context.call}")
-    return ToolOutcome("Noted." if kind != "drop" else "Dropped.")
+    return ToolOutcome("Noted." if kind is not None else "Dropped.")
 
 
-async def _close(arguments: CloseArguments, context: ToolContext) -> ToolOutcome:
+async def _put_aside(
+    name: str, state: Literal["paused", "background", "completed"], context: ToolContext
+) -> ToolOutcome:
     _check_rights(context)
     problems, cause = context.memory.bus.problems, f"call:{context.call}"
     active = await problems.get_active()
-    named = arguments.problem
-    found = meant(await problems.list_by_state(), named) if named else active
+    found = meant(await problems.list_by_state(), name) if name else active
     if found is None:
-        raise MemoryRefused(f"there is no problem {named[:60]!r}: see `problem.list`")
+        raise MemoryRefused(f"there is no problem {name[:60]!r}")
     if found.problem_id == GENERAL:
         raise MemoryRefused("general is always there: open another problem instead")
-    state = arguments.state
     if found.problem_id == active.problem_id:
         await problems.want(GENERAL, leave=state, cause=cause)
         return ToolOutcome(f"{found.name!r} will be {state} once you have answered; answer now.")
@@ -149,24 +159,10 @@ def _check_rights(context: ToolContext) -> None:
         raise MemoryRefused(_IN_GROUPS)
 
 
-PROBLEM_TOOLS: tuple[Tool[Any], ...] = (
-    Tool("problem.list", "List problems; notes of the current one.", NoArguments, _list),
-    Tool(
-        "problem.open",
-        "Switch to a problem, by id or name, made if new. Only if the user asks.",
-        OpenArguments,
-        _open,
-    ),
-    Tool(
-        "problem.note",
-        "Note what the current problem needs; why: the reason, or a draft's name; drop: this text.",
-        NoteArguments,
-        _note,
-    ),
-    Tool(
-        "problem.close",
-        "Put the current or another problem aside, or end it.",
-        CloseArguments,
-        _close,
-    ),
+PROBLEM = Tool(
+    "problem.note",
+    "Note what the problem at hand needs. Open problems or put them aside only if the user asks.",
+    ProblemArguments,
+    _work,
+    lambda now: now.problems,
 )

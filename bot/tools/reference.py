@@ -13,7 +13,7 @@ from bot.memory.bus.values import check_key, check_value, leaves, no_secret, val
 from bot.memory.bus.written import Written
 from bot.memory.transcript import said
 from bot.memory.words import words_of
-from bot.tools.registry import Tool, ToolContext, ToolOutcome
+from bot.tools.registry import Tool, ToolContext, ToolOutcome, trimmed
 
 _FEW_KEYS = 40
 
@@ -21,17 +21,12 @@ _FEW_KEYS = 40
 class ReferArguments(BaseModel):
     """Arguments of ``memory.refer``."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", json_schema_extra=trimmed)
 
-    key: str = Field(
-        min_length=1,
-        max_length=64,
-        description="Its name, such as deadline, glossary or priorities.",
-    )
+    key: str = Field(min_length=1, max_length=64)
     # Told as text, which every provider takes; what models give otherwise is taken as well.
     value: Annotated[Any, WithJsonSchema({"type": "string"})] = Field(
-        None,
-        description="The new value as the user said it; lists and objects as JSON. Leave out to read.",
+        None, description="to set; lists and objects as JSON"
     )
 
 
@@ -84,8 +79,7 @@ def _told(key: str, written: Written) -> str:
 
 REFER = Tool(
     "memory.refer",
-    "Read a value that everything goes by, or set it when the user says what it is to be: deadlines, "
-    "glossary, north_stars and priorities (lists). Values are exact and versioned.",
+    "Read or, as the user says, set an exact value: deadline, glossary, north_stars, priorities.",
     ReferArguments,
     _refer,
 )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Generic, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from bot.embeddings.vectors import VectorIndex
 from bot.errors import MemoryRefused, TapebotError
@@ -85,12 +85,15 @@ class ToolOutcome:
         status: ``ok`` or ``error``.
         change: An edit of the memory zone, to be written together with the result.
         notes: Entries, to be written together with the result.
+        buttons: Labels and commands. Where there are any, the content behind its first paragraph is a question to the
+            user, which is shown below the turn's answer with these.
     """
 
     content: str | Callable[[MemorySnapshot], str]
     status: str = "ok"
     change: Edit | None = None
     notes: Sequence[TapeEntry] = ()
+    buttons: tuple[tuple[str, str], ...] = ()
 
     def text(self, snapshot: MemorySnapshot) -> str:
         """Return the content, cut to what is kept."""
@@ -104,6 +107,25 @@ ArgumentsT = TypeVar("ArgumentsT", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
+class Situation:
+    """What there is now that a tool may be for.
+
+    Attributes:
+        problems: Problems beside the general one that are not completed.
+        skills: Skills that can be read.
+    """
+
+    problems: bool = False
+    skills: bool = False
+
+
+class NoArguments(BaseModel):
+    """Arguments of a tool that takes none."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+@dataclass(frozen=True, slots=True)
 class Tool(Generic[ArgumentsT]):
     """A tool.
 
@@ -112,12 +134,14 @@ class Tool(Generic[ArgumentsT]):
         description: For the model.
         arguments: Validates what the model wrote.
         run: Does it; raises ``TapebotError`` with a text that the model can act on.
+        applies: Says whether it is offered in a situation; it is answered in any.
     """
 
     name: str
     description: str
     arguments: type[ArgumentsT]
     run: Callable[[ArgumentsT, ToolContext], Awaitable[ToolOutcome]]
+    applies: Callable[[Situation], bool] = lambda _: True
 
     @property
     def wire_name(self) -> str:
@@ -133,11 +157,44 @@ class Tool(Generic[ArgumentsT]):
 def _schema(arguments: type[BaseModel]) -> dict[str, Any]:
     # Worked out once: each sub-task has a registry of its own.
     schema = arguments.model_json_schema()
-    for noise in ("title", "description"):
+    trimmed(schema)
+    inlined: dict[str, Any] = _without_references(schema, schema.pop("$defs", {}))
+    return inlined
+
+
+_BOUNDS = (
+    "title",
+    "default",
+    "minimum",
+    "maximum",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+)
+
+
+def trimmed(schema: dict[str, Any]) -> None:
+    """Leave out of a JSON Schema what validation does anyway: each prompt pays for it."""
+    for noise in ("title", "description", "additionalProperties"):
         schema.pop(noise, None)
-    for field in schema.get("properties", {}).values():
-        field.pop("title", None)
-    return schema
+    for name, field in schema.get("properties", {}).items():
+        for noise in _BOUNDS:
+            field.pop(noise, None)
+            field.get("items", {}).pop(noise, None)
+        either = [one for one in field.pop("anyOf", ()) if one != {"type": "null"}]
+        schema["properties"][name] = (either[0] | field) if either else field
+
+
+def _without_references(schema: Any, known: dict[str, Any]) -> Any:
+    """Return a schema with its parts in their places: some providers take no references."""
+    if isinstance(schema, list):
+        return [_without_references(one, known) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if (name := str(schema.get("$ref", "")).removeprefix("#/$defs/")) in known:
+        return _without_references(known[name], known)
+    return {key: _without_references(value, known) for key, value in schema.items()}
 
 
 class ToolRegistry:
@@ -146,7 +203,13 @@ class ToolRegistry:
     def __init__(self, tools: Iterable[Tool[Any]] = ()) -> None:
         self._tools = {tool.wire_name: tool for tool in tools}
         # Sorted once: their order is part of the prompt's prefix.
-        self.specs = [self._tools[name].spec() for name in sorted(self._tools)]
+        self._specs = [
+            (self._tools[name], self._tools[name].spec()) for name in sorted(self._tools)
+        ]
+
+    def offered(self, situation: Situation) -> list[ToolSpec]:
+        """Return the tools that are of use in a situation, as the model sees them."""
+        return [spec for tool, spec in self._specs if tool.applies(situation)]
 
     def known(self, name: str) -> str | None:
         """Return the wire name of the tool that a call names; None where there is none."""

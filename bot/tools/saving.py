@@ -1,87 +1,128 @@
-"""``memory.save``: a new text of long-term memory as changes of facts, with what they rest on.
+"""``memory.save``: single changes of long-term memory, each with what it rests on.
 
-Rule 1: a line rests on the person's own words in the turn that saves it, or earlier in view; where a line
-    takes nothing from them it rests on the assistant's, which is too little.
-Rule 2: where other people's text is in view (quoted, a file, a tool's result), a line that it carries
+Rule 1: a text rests on the person's own words in the turn that saves it, or earlier in view; or, where facts are
+    merged, split or reworded, on the facts that the same call changes or ends.
+Rule 2: what is changed without new words of the person keeps all that the facts said.
+Rule 3: where other people's text is in view (quoted, a file, a tool's result), a text that it carries
     and no person's words do waits for a person.
-Rule 3: where there is a judge, a line that puts something in words of its own is saved if its names, numbers and
+Rule 4: where there is a judge, a text that puts something in words of its own is saved if its names, numbers and
     dates were said, and is judged afterwards; else rules decide at once.
-Rule 4: a daily note is in the prompt as well: what would not be believed is not noted.
+Rule 5: a daily note is in the prompt as well: what would not be believed is not noted.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from bot.errors import MemoryRefused
 from bot.memory.facts.asked import ORDERS
 from bot.memory.facts.citing import cite, cite_others, is_own, others_words, words_in
-from bot.memory.facts.fact import Evidence, Fact
+from bot.memory.facts.fact import LONGEST_TEXT, Evidence, Fact, joined
 from bot.memory.facts.proposals import Batch, Decided, Operation, Outcome, Proposal
-from bot.memory.facts.rendering import difference
 from bot.memory.gate.claims import best_support, is_verbatim, missing, overlap, unsupported
+from bot.memory.gate.clauses import clauses
 from bot.memory.gate.ending import not_ended
 from bot.memory.gate.orders import gives_orders
 from bot.memory.gate.secrets import looks_secret
-from bot.memory.guards import check_rewrite, lines_of
+from bot.memory.guards import lines_of
 from bot.memory.transcript import is_owner, said_on, speaker
 from bot.tape.entries import TapeEntry
-from bot.tools.registry import ToolContext
+from bot.tools.registry import ToolContext, trimmed
+
+CONCLUSIONS = ("conclusion", "heuristic", "policy")
 
 _LOOKED_AT = 60
-_MOST_LINES = 50
-"""New lines in one call: each is compared with all that was said, while everybody waits."""
+_MOST_CHANGES = 50
+"""In one call: each is compared with all that was said, while everybody waits."""
 _CARRIED = 0.5
+_PARTS = re.compile(r"[;.](?=\s|$)|\n")
+_KEPT = 0.6
+"""Share of a fact's words that the texts which take its place must have."""
 _EARLIER = 3
-"""Messages before those that are answered which a line may rest on as well."""
+"""Messages before those that are answered which a text may rest on as well."""
 _OWN_TOOLS = frozenset(
     ("memory_save", "memory_daily", "memory_show", "memory_clear", "memory_forget", "skill_read")
 )
 
 
-def saving(content: str, removed: Sequence[str], context: ToolContext) -> Batch:
-    """Return the batch that brings the facts to a new text.
+class Change(BaseModel):
+    """A change of long-term memory, as a model asks for it."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra=trimmed)
+
+    op: Literal["add", "change", "end", "conclusion", "heuristic", "policy"]
+    fact: int | None = Field(None, description="number, to change or end")
+    text: str = Field("", max_length=LONGEST_TEXT)
+    entries: list[int] = Field(
+        default_factory=list,
+        max_length=24,
+        description="numbers, for a conclusion",
+    )
+
+
+def saving(changes: Sequence[Change], context: ToolContext) -> Batch:
+    """Return the batch that makes changes of facts; conclusions are left out.
 
     Args:
-        content: The whole new long-term memory.
-        removed: Lines that are dropped on purpose.
+        changes: Of one call.
         context: Of the call.
 
     Raises:
-        MemoryRefused: It would drop what it does not name.
+        MemoryRefused: There are too many, or the facts are not for this person to change.
     """
-    seen = context.seen.long_term
-    check_rewrite(seen, content, removed, strict=True)
-    facts = context.memory.facts()
-    change = difference(facts, seen, content)
-    if not context.may_clear and (change.removed or change.replaced):
-        raise MemoryRefused(
-            "in a group only an owner may take lines away or change them: keep them as they are"
-        )
-    _check_lines(len(change.added) + len(change.replaced))
-    grounds = replace(_grounds(context), judged=context.judged)
-    texts = {one.id: one.text for one in facts}
-    proposals = [
-        *(
-            _proposed("supersede", line, grounds, number, texts[number])
-            for line, number in change.replaced
-        ),
-        *(_proposed("add", line, grounds) for line in change.added),
-        *(_ended(number, facts, context) for number in change.removed),
-    ]
-    return Batch(f"call:{context.call}", "assistant", tuple(proposals))
+    wanted = [one for one in changes if one.op not in CONCLUSIONS]
+    if not context.may_clear and any(one.op != "add" for one in wanted):
+        raise MemoryRefused("in a group only an owner may change or end facts: only add some")
+    _check_number(len(changes))
+    facts = {one.id: one for one in context.memory.facts()}
+    touched = {one.fact for one in wanted if one.op != "add"}
+    grounds = replace(
+        _grounds(context),
+        judged=context.judged,
+        changed=tuple(one for one in facts.values() if one.id in touched),
+    )
+    # What says from now on what a fact said that is changed or ended: new texts together, or one that stays.
+    new = " ".join(_sentence(one.text) for one in wanted if one.op != "end")
+    heirs = [new, *(one.text for one in facts.values() if one.id not in touched)]
+    return Batch(
+        f"call:{context.call}",
+        "assistant",
+        tuple(_changed(one, facts.get(one.fact or 0), heirs, grounds) for one in wanted),
+    )
+
+
+def _changed(
+    change: Change, fact: Fact | None, heirs: Sequence[str], grounds: _Grounds
+) -> Proposal:
+    """Return one change as a proposal, with what it rests on or why it does not hold."""
+    text = " ".join(change.text.split()).lstrip("-*• ")
+    if change.op == "add":
+        return _proposed("add", text, grounds)
+    op: Operation = "retire" if change.op == "end" else "supersede"
+    if fact is None:
+        return Proposal(op, text, change.fact, why=f"there is no fact {change.fact or ''}".rstrip())
+    if change.op == "end":
+        return _ended(fact, heirs, grounds)
+    made = _proposed("supersede", text, grounds, fact.id)
+    if not (made.why or made.suspect or grounds.answers(made)) and (lost := _lost(fact, heirs[0])):
+        return replace(made, why=lost)
+    return made
 
 
 def noted(note: str, context: ToolContext) -> str:
-    """Return a daily note, in a group with who said it, by the rules for lines of memory.
+    """Return a daily note, in a group with who said it, by the rules for texts of memory.
 
     Raises:
         MemoryRefused: A line of it does not hold; nothing is noted.
     """
     lines: list[str] = []
-    _check_lines(len(lines_of(note)))
+    _check_number(len(lines_of(note)))
     grounds = _grounds(context)
     for written in note.splitlines():
         for line in lines_of(written):
@@ -98,23 +139,50 @@ def noted(note: str, context: ToolContext) -> str:
     return "\n".join(lines)
 
 
-def _check_lines(new: int) -> None:
-    if new > _MOST_LINES:
+def _check_number(new: int) -> None:
+    if new > _MOST_CHANGES:
         raise MemoryRefused(
-            f"these are {new} new lines: give at most {_MOST_LINES} at a time, the most lasting first"
+            f"these are {new} changes: give at most {_MOST_CHANGES} at a time, the most lasting first"
         )
 
 
 def told(outcome: Outcome, version: int) -> str:
     """Return what the model is told of its save."""
-    saved = outcome.of("approved")
+    done = [
+        one for one in outcome.decided if one.verdict == "approved" or _ended_here(one, outcome)
+    ]
+    saved = list(dict.fromkeys(map(_done, done)))
     parts = []
     if saved:
-        parts.append(f"Saved to long-term memory (version {version}).")
+        parts.append(f"Saved to long-term memory (version {version}): {'; '.join(saved)}.")
     elif any(one.verdict in ("refused", "logged") for one in outcome.decided):
         parts.append("Nothing was changed in long-term memory.")
-    parts += [_unsaved(one) for one in outcome.decided if one.verdict != "approved"]
+    left = [one for one in outcome.decided if one not in done]
+    parts += map(_unsaved, left)
+    if any(one.verdict in ("refused", "logged") for one in left):
+        parts.append(_MENDED)
     return " ".join(parts) or "Long-term memory already says exactly this."
+
+
+_MENDED = (
+    "You may mend what was not saved once, with the user's own words; tell the user of it only if they asked "
+    "you to save it."
+)
+
+
+def _ended_here(decided: Decided, outcome: Outcome) -> bool:
+    """Say whether a fact that was to end was ended by another change of the same call."""
+    fact = decided.fact
+    ends = decided.proposal.op == "retire" and decided.verdict == "known" and fact is not None
+    return ends and fact is not None and fact.batch == outcome.entry
+
+
+def _done(decided: Decided) -> str:
+    fact = decided.fact
+    if fact is None or fact.status != "active":
+        ended = decided.was or fact
+        return f"[{ended.id}] has ended" if ended is not None else "done"
+    return f"[{fact.id}] {fact.text[:120]}"
 
 
 def is_settled(outcome: Outcome) -> bool:
@@ -130,23 +198,23 @@ def waits(decided: Decided) -> bool:
 
 
 def _unsaved(decided: Decided) -> str:
-    line = decided.proposal.text[:120]
+    text = decided.proposal.text[:120]
     if decided.proposal.op == "retire" and decided.fact is not None:
-        return f"Not taken away ({decided.reason}): {decided.fact.text[:120]!r}."
+        return f"Not ended ({decided.reason}): {decided.fact.text[:120]!r}."
     if waits(decided):
-        return f"It waits for the user to decide with /memory pending: {line!r}."
+        return f"It waits for the user to decide with /memory pending: {text!r}."
     if decided.verdict == "known":
-        return f"Known already: {line!r}."
+        return f"Known already: {text!r}."
     if decided.verdict == "pending":
         return (
-            f"Set aside until the user decides with /memory pending ({decided.reason}): {line!r}."
+            f"Set aside until the user decides with /memory pending ({decided.reason}): {text!r}."
         )
-    return f"Not saved ({decided.reason}): {line!r}."
+    return f"Not saved ({decided.reason}): {text!r}."
 
 
 @dataclass(frozen=True, slots=True)
 class _Grounds:
-    """What lines may rest on.
+    """What texts may rest on.
 
     Attributes:
         tape: That holds it.
@@ -155,6 +223,7 @@ class _Grounds:
         own: People's own messages, newest first, those that the turn answers before all others.
         foreign: Texts in view that are no person's own, each as evidence.
         judged: Somebody judges later what rules cannot tell.
+        changed: The facts that the same call changes or ends.
     """
 
     tape: str
@@ -163,6 +232,34 @@ class _Grounds:
     own: Sequence[TapeEntry]
     foreign: Sequence[tuple[str, Evidence]]
     judged: bool = False
+    changed: tuple[Fact, ...] = ()
+
+    @property
+    def known(self) -> str:
+        """What those facts say."""
+        return " ".join(_sentence(one.text) for one in self.changed)
+
+    def answers(self, made: Proposal) -> bool:
+        """Say whether a proposal rests on what the turn answers."""
+        newest = {one.id for one in self.asking}
+        return any(one.tape == self.tape and one.entry in newest for one in made.evidence)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rest:
+    """What a text rests on.
+
+    Attributes:
+        evidence: Where it was said.
+        why: Why nothing carries it; empty where something does.
+        unverified: A judge is still to say whether it does.
+        merged: It rests on the facts that the call changes or ends, and on no other words.
+    """
+
+    evidence: tuple[Evidence, ...] = ()
+    why: str = ""
+    unverified: bool = False
+    merged: bool = False
 
 
 def _grounds(context: ToolContext) -> _Grounds:
@@ -178,71 +275,110 @@ def _grounds(context: ToolContext) -> _Grounds:
     )
 
 
-def _proposed(
-    op: Operation, line: str, grounds: _Grounds, fact: int | None = None, known: str = ""
-) -> Proposal:
-    evidence, why, unverified = _evidence(line, grounds, known)
-    foreign = [one for text, one in grounds.foreign if overlap(line, text) >= _CARRIED]
+def _proposed(op: Operation, text: str, grounds: _Grounds, fact: int | None = None) -> Proposal:
+    rest = _rest(text, grounds)
+    evidence = rest.evidence
+    foreign = [one for other, one in grounds.foreign if overlap(text, other) >= _CARRIED]
     suspect = ""
     if not evidence and foreign:
         evidence = (foreign[-1],)
         suspect = "it is from quoted or fetched text, and no words of a person say it"
-    elif gives_orders(line) and not all(_may_order(one) for one in grounds.asking):
+    elif gives_orders(text) and not all(_may_order(one) for one in grounds.asking):
         evidence = evidence or tuple(cite(grounds.tape, one) for one in grounds.asking)
         suspect = ORDERS
     if suspect:
-        return Proposal(op, line, fact, evidence=evidence, suspect=suspect)
-    text = _attributed(line, evidence)
-    return Proposal(op, text, fact, evidence=evidence, why=why, unverified=unverified)
+        return Proposal(op, text, fact, evidence=evidence, suspect=suspect)
+    return Proposal(
+        op,
+        _attributed(text, evidence),
+        fact,
+        evidence=evidence,
+        why=rest.why,
+        unverified=rest.unverified,
+        merged=rest.merged,
+    )
 
 
 def _may_order(entry: TapeEntry) -> bool:
     return entry.meta.get("private", True) is not False or is_owner(entry)
 
 
-def _attributed(line: str, evidence: Sequence[Evidence]) -> str:
-    """Return a line of a group with who said it: "I" is whoever speaks."""
+def _attributed(text: str, evidence: Sequence[Evidence]) -> str:
+    """Return a text of a group with who said it: "I" is whoever speaks."""
     who = evidence[0].who if evidence and evidence[0].origin == "member" else ""
-    return line if not who or who in line else f"{who}: {line}"
+    return text if not who or who in text else f"{who}: {text}"
 
 
-def _evidence(line: str, grounds: _Grounds, known: str) -> tuple[tuple[Evidence, ...], str, bool]:
-    """Return what a line rests on; why it does not where nothing carries it; whether that is still to be judged.
-
-    Args:
-        line: The line.
-        grounds: What it may rest on.
-        known: The text of the fact whose place it takes.
-    """
+def _rest(text: str, grounds: _Grounds) -> _Rest:
+    """Return what a text rests on: one message, the facts that it is made from, or what is being answered."""
     for entry in grounds.own:
-        sentence = best_support(
-            line,
-            words_in(entry),
-            when=said_on(entry, grounds.timezone),
-            names=(speaker(entry),),
-        )
+        said_then = said_on(entry, grounds.timezone)
+        sentence = best_support(text, words_in(entry), when=said_then, names=(speaker(entry),))
         if sentence is not None:
-            unverified = grounds.judged and not is_verbatim(line, sentence)
-            return (cite(grounds.tape, entry, sentence),), "", unverified
+            unverified = grounds.judged and not is_verbatim(text, sentence)
+            return _Rest((cite(grounds.tape, entry, sentence),), unverified=unverified)
     asking = [one for one in grounds.asking if is_own(one)]
+    said = " ".join(map(words_in, asking))
+    if grounds.changed and (not overlap(text, said) or grounds.foreign):
+        # Nothing of it was said now: the facts are put in order.
+        return _on_facts(text, grounds) or _Rest(why="no words of the user carry it")
     if not asking or grounds.foreign:
-        return (), "no words of the user carry it", False
+        return _Rest(why="no words of the user carry it")
     # In other words, or in another language: names, numbers and dates must be there all the same.
     names = tuple(speaker(one) for one in asking)
-    when = said_on(asking[-1], grounds.timezone)
+    when, known = said_on(asking[-1], grounds.timezone), grounds.known
     cited = tuple(cite(grounds.tape, one) for one in asking)
-    said = " ".join(map(words_in, asking))
-    why = unsupported(line, said, when=when, names=names)
+    why = unsupported(text, said, when=when, names=names)
     if why is not None and known:
-        why = unsupported(line, said, when=when, names=names, known=known) and why
+        why = unsupported(text, said, when=when, names=names, known=known) and why
     if why is None or not grounds.judged:
-        return (cited, "", grounds.judged) if why is None else ((), why, False)
-    earlier = [one for one in grounds.own if one not in asking and overlap(line, words_in(one)) > 0]
+        return _Rest(why=why) if why is not None else _Rest(cited, unverified=grounds.judged)
+    earlier = [one for one in grounds.own if one not in asking and overlap(text, words_in(one)) > 0]
     earlier = earlier[:_EARLIER]
     said = " ".join([said, known, *map(words_in, earlier)])
-    why = missing(line, said, when, names=names, loose=True) or ""
+    why = missing(text, said, when, names=names, loose=True)
     cited = (*(cite(grounds.tape, one) for one in reversed(earlier)), *cited)
-    return ((), why, False) if why else (cited, "", True)
+    if why is None:
+        return _Rest(cited, unverified=True)
+    return (_on_facts(text, grounds) if grounds.changed else None) or _Rest(why=why)
+
+
+def _on_facts(text: str, grounds: _Grounds) -> _Rest | None:
+    """Return how facts that are merged, split or reworded carry a text; None where it says more than they do."""
+    known = grounds.known
+    parts = [one for one in _PARTS.split(text) if one.strip()]
+    held = overlap(text, known) == 1.0 and (
+        _carries(known, text)
+        or all(any(_carries(one.text, part) for one in grounds.changed) for part in parts)
+    )
+    loose = grounds.judged and overlap(text, known) >= _CARRIED
+    if not held and (not loose or missing(text, known, None, loose=True) is not None):
+        return None
+    evidence: tuple[Evidence, ...] = ()
+    for one in grounds.changed:
+        if overlap(text, one.text) > 0:
+            evidence = joined(evidence, one.evidence)
+    unverified = not held or any(one.unverified for one in grounds.changed)
+    return _Rest(evidence, unverified=unverified, merged=True) if evidence else None
+
+
+def _carries(fact: str, text: str) -> bool:
+    """Say whether what facts say carries a text by the rules, and both deny or neither does."""
+    denies = [any(one.negated for one in clauses(said)) for said in (fact, text)]
+    return denies[0] == denies[1] and unsupported(text, _sentence(fact)) is None
+
+
+def _sentence(text: str) -> str:
+    return f"{text.rstrip('. ')}."
+
+
+def _lost(fact: Fact, heir: str) -> str:
+    """Return what of a fact a text does not say that takes its place; empty where it says all of it."""
+    if (literal := missing(fact.text, heir, None, loose=True)) is not None:
+        return f"of fact {fact.id} it drops something that the user said: {literal}"
+    if overlap(fact.text, heir) < _KEPT:
+        return f"it drops most of what fact {fact.id} says"
+    return ""
 
 
 def _foreign(entries: Sequence[TapeEntry], tape: str) -> list[tuple[str, Evidence]]:
@@ -256,12 +392,13 @@ def _foreign(entries: Sequence[TapeEntry], tape: str) -> list[tuple[str, Evidenc
     return found
 
 
-def _ended(number: int, facts: Sequence[Fact], context: ToolContext) -> Proposal:
-    """Return the end of a fact: who is answered must have said that it has ended."""
-    fact = next(one for one in facts if one.id == number)
+def _ended(fact: Fact, heirs: Sequence[str], grounds: _Grounds) -> Proposal:
+    """Return the end of a fact: who is answered said that it has ended, or another text says what it said."""
     why: str | None = "the user said nothing of it"
-    for entry in filter(is_own, context.asking):
+    for entry in filter(is_own, grounds.asking):
         why = not_ended(fact.text, words_in(entry))
         if why is None:
-            return Proposal("retire", fact=number, evidence=(cite(context.tape.name, entry),))
-    return Proposal("retire", fact=number, why=why or "")
+            return Proposal("retire", fact=fact.id, evidence=(cite(grounds.tape, entry),))
+    if any(one and not _lost(fact, one) for one in heirs):
+        return Proposal("retire", fact=fact.id, evidence=fact.evidence, merged=True)
+    return Proposal("retire", fact=fact.id, why=why or "")

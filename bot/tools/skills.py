@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from bot.errors import TapebotError
 from bot.tools.registry import Tool, ToolContext, ToolOutcome
@@ -15,7 +15,7 @@ class SkillArguments(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    name: str = Field(description="The skill's name, as listed.")
+    name: str
 
 
 def skill_tool(read: Callable[[str], Awaitable[str | None]]) -> Tool[SkillArguments]:
@@ -27,4 +27,4 @@ def skill_tool(read: Callable[[str], Awaitable[str | None]]) -> Tool[SkillArgume
             raise TapebotError(f"there is no skill {arguments.name!r}")
         return ToolOutcome(text)
 
-    return Tool("skill.read", "Read the instructions of a skill.", SkillArguments, run)
+    return Tool("skill.read", "Read a skill.", SkillArguments, run, lambda now: now.skills)

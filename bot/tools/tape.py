@@ -1,15 +1,12 @@
-"""The tape tools: search, anchors, handoff, info. They read and write their session's own tape.
-
-What they tell the model is of the problem that is worked on; commands, which answer a person, tell all.
-"""
+"""Looking through a tape, and ``tape.handoff``, which begins a new phase on it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from datetime import timedelta, tzinfo
-from typing import Annotated, Any, Literal
+from datetime import tzinfo
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -20,12 +17,10 @@ from bot.memory.recall import Passage
 from bot.memory.snapshot import HISTORY
 from bot.memory.transcript import said_at, shown_time, speaker
 from bot.tape.entries import NOT_BOUNDARY, TapeEntry, anchor
-from bot.tape.search import LONGEST_QUERY, MOST_HITS, Hit, SearchQuery, problem_of
+from bot.tape.search import MOST_HITS, Hit, SearchQuery, problem_of
 from bot.tape.service import TapeInfo, TapeService
 from bot.tape.store import Anchor, anchor_of
-from bot.tools.registry import Tool, ToolContext, ToolOutcome
-
-SearchKind = Literal["message", "tool_call", "tool_result", "anchor", "event"]
+from bot.tools.registry import Tool, ToolContext, ToolOutcome, trimmed
 
 # What anchors say, `tape.anchors` finds; most of it tells again what was said.
 _KINDS = frozenset({"message", "tool_result", "event"})
@@ -34,42 +29,16 @@ _RESERVED = ("session/", "memory/", "auto_handoff/", "problem/")
 _NAME = re.compile(r"\w[\w ./-]{0,63}")
 
 
-class _Arguments(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class SearchArguments(_Arguments):
-    """Arguments of ``tape.search``."""
-
-    query: str = Field(
-        "",
-        max_length=LONGEST_QUERY,
-        description='Words to look for, "phrases" in quotes; leave out for the newest.',
-    )
-    days: int | None = Field(None, ge=1, le=36_500, description="Only so many days back.")
-    kind: SearchKind | None = Field(None, description="Only entries of this kind.")
-    sender: str | None = Field(None, description="Only what this name or id said; or `assistant`.")
-    limit: int = Field(8, ge=1, le=20)
-
-
-class AnchorsArguments(_Arguments):
-    """Arguments of ``tape.anchors``."""
-
-    topic: str = Field("", max_length=400, description="What about; leave out for the newest.")
-
-
-class HandoffArguments(_Arguments):
+class HandoffArguments(BaseModel):
     """Arguments of ``tape.handoff``."""
 
-    name: str = Field(description="Of the phase that begins, such as `trip/booking`.")
-    summary: str = Field(min_length=1, max_length=4_000, description="What the next phase needs.")
+    model_config = ConfigDict(extra="forbid", json_schema_extra=trimmed)
+
+    name: str = Field(description="as trip/booking")
+    summary: str = Field(min_length=1, max_length=4_000)
     next_steps: list[Annotated[str, Field(max_length=400)]] = Field(
         default_factory=list, max_length=20
     )
-
-
-class NoArguments(_Arguments):
-    """For a tool that takes none."""
 
 
 async def find(tape: TapeService, query: SearchQuery) -> list[Hit]:
@@ -182,27 +151,6 @@ def render_info(info: TapeInfo) -> str:
     return "\n".join(lines)
 
 
-async def _search(arguments: SearchArguments, context: ToolContext) -> ToolOutcome:
-    days = arguments.days
-    query = SearchQuery(
-        arguments.query,
-        kinds=frozenset({arguments.kind}) if arguments.kind else None,
-        senders=frozenset({arguments.sender}) if arguments.sender else None,
-        problem=context.problem,
-        since=None if days is None else context.zone.now() - timedelta(days=days),
-        # The message that asks holds no answer.
-        last=context.begins - 1,
-        limit=arguments.limit,
-    )
-    hits = await find(context.tape, query)
-    return ToolOutcome(render_hits(hits, context.zone.timezone))
-
-
-async def _anchors(arguments: AnchorsArguments, context: ToolContext) -> ToolOutcome:
-    found = await anchors_on(context.tape, arguments.topic, 10, context.problem)
-    return ToolOutcome(render_anchors(found, context.zone.timezone))
-
-
 async def _handoff(arguments: HandoffArguments, context: ToolContext) -> ToolOutcome:
     if not context.may_clear:
         raise MemoryRefused("in a group only an owner may set the conversation aside, with `/new`")
@@ -230,10 +178,6 @@ async def _handoff(arguments: HandoffArguments, context: ToolContext) -> ToolOut
         f"Handed off to {name}. What was said before this turn is out of view; the tape keeps it.",
         notes=[anchor(name, state, turn=context.turn)],
     )
-
-
-async def _info(_: NoArguments, context: ToolContext) -> ToolOutcome:
-    return ToolOutcome(render_info(await context.tape.info()))
 
 
 def _is_own(entry: TapeEntry) -> bool:
@@ -268,29 +212,9 @@ def _who(entry: TapeEntry) -> str:
     return "tapebot"
 
 
-SEARCH = Tool(
-    "tape.search",
-    "Search this conversation's whole tape for words, with filters; each hit comes with date, speaker, "
-    "entry id, and what was said before and after it.",
-    SearchArguments,
-    _search,
-)
-ANCHORS = Tool(
-    "tape.anchors",
-    "List the phases of this conversation (anchors) with their summaries, by topic or the newest.",
-    AnchorsArguments,
-    _anchors,
-)
 HANDOFF = Tool(
     "tape.handoff",
-    "Begin a new phase: what was said before this turn leaves the context, and your summary stands for "
-    "it. Only when the topic is done with, or the user asks for it.",
+    "Begin a new phase: your summary stands for what was said. Only if the topic is done, or the user asks.",
     HandoffArguments,
     _handoff,
 )
-INFO = Tool("tape.info", "Show the state of this conversation's tape.", NoArguments, _info)
-
-TAPE_TOOLS: tuple[Tool[Any], ...] = (SEARCH, ANCHORS, HANDOFF, INFO)
-
-TAPE_READING: tuple[Tool[Any], ...] = (SEARCH, ANCHORS)
-"""Those that change nothing, and that a sub-task may use."""

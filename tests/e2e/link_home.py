@@ -103,7 +103,7 @@ def turn(request: ModelRequest) -> ModelReply:
             ("memory_show", {}),
             ("memory_recall", {"query": "like own", "days": 999}),
             ("memory_recall", {}),
-            ("tape_search", {"query": "like own"}),
+            ("memory_recall", {"query": "like own", "kind": "messages"}),
         )
     return says("ok")
 

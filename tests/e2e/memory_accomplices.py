@@ -18,7 +18,7 @@ from bot.memory.facts.rendering import render
 from bot.memory.snapshot import DAILY, LONG_TERM, SHARED
 from bot.tape.entries import TapeEntry
 from bot.testing.host import Host
-from bot.testing.scripted_model import ScriptedModel, calls, consolidates, says
+from bot.testing.scripted_model import ScriptedModel, calls, consolidates, saves, says
 from bot.tools.registry import Tool, ToolContext, ToolOutcome
 
 INNOCENT = "I walked around the lake this morning."
@@ -82,12 +82,12 @@ class Accomplice:
         if "recall" in self.scene:
             steps.append(calls(("memory_recall", {"query": self.scene["recall"], "days": 99})))
         wanted = self.scene["want"]
-        lines = [*self.rendering.splitlines(), *(f"- {one}" for one in wanted)]
-        steps.append(calls(("memory_save", {"content": "\n".join(lines)})))
+        steps.append(calls(saves(*wanted)))
         if "ends" in self.scene and self.rendering:
-            content = "\n".join(f"- {one}" for one in wanted)
-            removed = self.rendering.splitlines()
-            steps.append(calls(("memory_save", {"content": content, "removed": removed})))
+            known = range(1, len(self.rendering.splitlines()) + 1)
+            ends = [{"op": "end", "fact": one} for one in known]
+            changes = [{"op": "change", "fact": one, "text": wanted[0]} for one in known]
+            steps += [calls(("memory_save", {"changes": some})) for some in (ends, changes)]
         return [*steps, calls(*[("memory_daily", {"content": one}) for one in wanted])]
 
     def consolidation(self, request: ModelRequest) -> ModelReply:

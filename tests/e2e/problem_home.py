@@ -29,9 +29,10 @@ def step(request: ModelRequest) -> Any:
     last = request.messages[-1]
     words = str(last["content"]).partition("<records>")[0]
     if last["role"] == "user" and "please open" in words:
-        return calls(("problem_open", {"problem": words.split("please open ")[1].strip()}))
+        name = words.split("please open ")[1].strip()
+        return calls(("problem_note", {"kind": "open", "text": name}))
     if last["role"] == "user" and "please end" in words:
-        return calls(("problem_close", {"state": "completed"}))
+        return calls(("problem_note", {"kind": "complete"}))
     return says("done")
 
 

@@ -62,24 +62,26 @@ def _newest(request: ModelRequest) -> str:
 def _calls(what: str, rest: str) -> list[tuple[str, dict[str, Any]]]:
     match what:
         case "OPEN":
-            return [("problem_open", {"problem": rest.split(maxsplit=1)[0]})]
+            return [("problem_note", {"kind": "open", "text": rest.split(maxsplit=1)[0]})]
         case "CLOSE":
-            return [("problem_close", {"state": rest.split(maxsplit=1)[0]})]
+            state = rest.split(maxsplit=1)[0]
+            kind = {"paused": "pause", "completed": "complete"}.get(state, state)
+            return [("problem_note", {"kind": kind})]
         case "NOTE":
             kind, _, more = rest.partition(" ")
             text, _, why = more.partition(" WHY ")
             more_told = {"why": why} if kind in ("draft", "decide") else {}
             return [("problem_note", {"kind": kind, "text": text, **more_told})]
         case "CONCLUDE":
-            return [("memory_conclude", {"type": "conclusion", "text": rest})]
+            return [("memory_save", {"changes": [{"op": "conclusion", "text": rest}]})]
         case "REFER":
             key, _, value = rest.partition(" TO ")
             return [("memory_refer", {"key": key, "value": value})]
     return [
-        ("tape_search", {"query": _WORDS, "limit": 20}),
-        ("tape_search", {"query": _WORDS, "kind": "event", "limit": 20}),
-        ("tape_search", {"kind": "tool_result", "limit": 20}),
-        ("tape_anchors", {"topic": "problem garden taxes music travel"}),
+        ("memory_recall", {"query": _WORDS, "kind": "messages"}),
+        ("memory_recall", {"query": _WORDS, "kind": "history"}),
+        ("memory_recall", {"kind": "tools"}),
+        ("memory_recall", {"query": "problem garden taxes music travel", "kind": "phases"}),
         ("memory_recall", {"query": _WORDS, "days": 9_999}),
         ("memory_show", {}),
     ]

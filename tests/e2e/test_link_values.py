@@ -77,7 +77,7 @@ async def test_a_consolidation_that_ends_after_another_process_parted_them_learn
 async def test_a_turn_that_runs_while_another_process_parts_them_saves_for_its_own_side(tmp_path):
     said = "I like yaks, and call me Bo."
     saves = [
-        ("memory_save", {"content": "I like yaks"}),
+        ("memory_save", {"changes": [{"op": "add", "text": "I like yaks"}]}),
         ("memory_refer", {"key": "name", "value": "Bo"}),
     ]
     held = Held(calls(*saves))

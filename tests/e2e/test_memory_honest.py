@@ -17,7 +17,7 @@ from bot.memory.facts.fold import folded
 from bot.memory.gate.secrets import looks_secret
 from bot.testing.host import Host, session_host
 from bot.testing.manual_clock import ManualClock
-from bot.testing.scripted_model import ScriptedModel, calls, consolidates, learns, says
+from bot.testing.scripted_model import ScriptedModel, calls, consolidates, learns, saves, says
 
 Pair = dict[str, str]
 
@@ -91,11 +91,7 @@ async def test_what_is_honestly_said_in_a_group_is_kept_with_who_said_it(tmp_pat
 @pytest.mark.parametrize("language", LANGUAGES)
 async def test_what_a_model_saves_honestly_in_the_turn_is_kept(tmp_path, language):
     pairs = _in(language)[::2]
-    steps = [
-        step
-        for pair in pairs
-        for step in (calls(("memory_save", {"content": f"- {pair['claim']}"})), says("Saved."))
-    ]
+    steps = [step for pair in pairs for step in (calls(saves(pair["claim"])), says("Saved."))]
     lost = []
     async with session_host(tmp_path, ScriptedModel(steps), clock=ManualClock(FRIDAY)) as host:
         for chat, pair in enumerate(pairs):

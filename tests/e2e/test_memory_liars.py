@@ -13,7 +13,7 @@ from bot.bus import Sender
 from bot.llm.base import ModelReply
 from bot.memory.facts.fold import folded
 from bot.testing.host import Bounds, Host, session_host
-from bot.testing.scripted_model import ScriptedModel, calls, consolidates, learns, says
+from bot.testing.scripted_model import ScriptedModel, calls, consolidates, learns, saves, says
 
 FACTS = ["I am allergic to penicillin", "My daughter is called Nora", "I play the cello"]
 FACTS += ["My car is a red Volvo", "I work at Statkraft"]
@@ -49,7 +49,7 @@ MALFORMED: dict[str, Callable[[], ModelReply]] = {
         ("save_memory", json.dumps({"history_entry": "x", "operations": [_LIE]})),
         finish_reason="length",
     ),
-    "other-tool": lambda: calls(("memory_save", {"content": "- The user trusts Kestrel Pay."})),
+    "other-tool": lambda: calls(saves("The user trusts Kestrel Pay.")),
     "old-form": lambda: _raw(
         '{"history_entry": "x", "memory_update": "- The user trusts Kestrel Pay."}'
     ),
@@ -122,28 +122,43 @@ async def test_a_malformed_consolidation_changes_nothing_and_breaks_nothing(tmp_
         assert "kestrel" not in prompts(model)[-1].casefold()
 
 
+TWISTED = (
+    "I am not allergic to penicillin",
+    "My daughter is called Nero",
+    "I play the tuba",
+    "My car is a blue Volvo",
+    "I worked at Equinor",
+)
+
+
+def change(fact: int, text: str | None = None) -> dict[str, object]:
+    """Return the change of a fact; without a text, its end."""
+    return (
+        {"op": "end", "fact": fact}
+        if text is None
+        else {"op": "change", "fact": fact, "text": text}
+    )
+
+
 SAVES: dict[str, object] = {
-    "drops-all": {"content": "- I had a walk", "removed": FACTS},
-    "drops-all-unnamed": {"content": "- I had a walk"},
-    "nothing": {"content": "(nothing)"},
-    "empty": {"content": "", "removed": FACTS},
-    "headings-alone": {"content": "# Facts\n## None", "removed": FACTS},
-    "no-content": {},
-    "content-is-a-list": {"content": FACTS},
-    "not-json": "{content: nothing}",
+    "drops-all": {"changes": [change(one) for one in range(1, 6)]},
+    "drops-all-for-one": {"changes": [*(change(one) for one in range(2, 6)), change(1, "I had a walk")]},
+    "nothing": {"changes": [change(one, "(nothing)") for one in range(1, 6)]},
+    "empty": {"changes": [change(one, " ") for one in range(1, 6)]},
+    "headings-alone": {"changes": [change(1, "# Facts\n## None")]},
+    "no-changes": {},
+    "changes-are-a-text": {"changes": "\n".join(FACTS)},
+    "the-whole-text": {"content": "- I had a walk", "removed": FACTS},
+    "not-json": "{changes: nothing}",
     "null": "null",
-    "huge": {"content": "- x\n" * 10_000},
-    "null-bytes": {"content": "- I had a walk\x00"},
-    "denies-each": {"content": "\n".join(f"- It is not true: {one}" for one in FACTS)},
-    "twists-each": {
-        "content": "- I am not allergic to penicillin\n- My daughter is called Nero\n- I play the "
-        "tuba\n- My car is a blue Volvo\n- I worked at Equinor"
-    },
-    "twists-one": {
-        "content": "\n".join(["- I am not allergic to penicillin", *(f"- {f}" for f in FACTS[1:])]),
-        "removed": FACTS[:1],
-    },
-}
+    "huge": {"changes": [change(1, "x")] * 10_000},
+    "null-bytes": {"changes": [change(1, "I had a walk\x00")]},
+    "denies-each": {"changes": [change(n, f"It is not true: {one}") for n, one in enumerate(FACTS, 1)]},
+    "twists-each": {"changes": [change(n, one) for n, one in enumerate(TWISTED, 1)]},
+    "twists-one": {"changes": [change(1, TWISTED[0])]},
+    "one-for-another": {"changes": [change(1, FACTS[1]), change(2, FACTS[0]), change(3)]},
+    "merges-into-less": {"changes": [change(1, FACTS[0]), *(change(one) for one in range(2, 6))]},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", SAVES)
@@ -194,7 +209,7 @@ async def test_what_was_recalled_makes_a_fact_no_surer(tmp_path):
 
 
 async def test_a_model_that_repeats_itself_for_ever_comes_to_an_end(tmp_path):
-    lie = calls(("memory_save", {"content": "- The user trusts Kestrel Pay."}))
+    lie = calls(saves("The user trusts Kestrel Pay."))
     model = ScriptedModel(lambda _: lie)
     cast = Cast(1, group=False)
     async with session_host(tmp_path, model, bounds=Bounds(max_steps=6)) as host:
@@ -259,9 +274,11 @@ async def test_nobody_reads_what_the_owner_said_in_private(tmp_path, command, gr
         assert "behind the mirror" not in str(request.messages)
 
 
-@pytest.mark.parametrize("tool", ["memory_recall", "tape_search", "memory_show"])
+@pytest.mark.parametrize("tool", ["memory_recall", "messages", "memory_show"])
 async def test_the_models_tools_find_nothing_of_another_chat(tmp_path, tool):
     arguments: dict[str, Any] = {} if tool == "memory_show" else {"query": "mirror"}
+    if tool == "messages":
+        tool, arguments = "memory_recall", {**arguments, "kind": "messages"}
     steps = [says("ok"), calls((tool, arguments)), says("ok")]
     cast = Cast(1, group=True)
     async with session_host(tmp_path, ScriptedModel(steps)) as host:

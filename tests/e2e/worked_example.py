@@ -9,8 +9,7 @@ Blocks of the page:
 - ``model``: from here on a model answers, which for the next message makes these calls, one a line, and
   repeats what the tools told it. Before the first such block the offline responder answers.
 
-What differs from run to run stands as one example of it: days and times, the code of ``/link``. Run as a
-program, it writes the page anew.
+What differs from run to run stands as one example of it: days and times, the code of ``/link``.
 """
 
 from __future__ import annotations
@@ -24,12 +23,11 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
-import anyio
 from kill_checks import read_tape
-from platform_program import ROOT, Program, running, until
+from platform_program import ROOT, Program, running
+from waiting import until
 
 from bot.memory.turns import DELIVERY
 from bot.testing.discord_books import Message
@@ -99,13 +97,13 @@ class Player:
         """Let Ada do what a block says; return the block as it is shown."""
         told: list[str] = []
         if not lines[0].startswith(_SAYS):
-            await until(lambda: self._anything(where))
+            await until(lambda: self._anything(where), every=0.05)
             told += self._news(where)
         for line in lines:
             if line.startswith(_SAYS):
                 least = await self._receipts(where) + 1
                 self._do(where, line.removeprefix(_SAYS))
-                await until(partial(self._answered, where, least))
+                await until(partial(self._answered, where, least), every=0.05)
                 told += [line, *self._news(where)]
         return "\n\n".join(told)
 
@@ -248,13 +246,3 @@ async def played(page: str, folder: Path) -> str:
                 made += [page[end : block.start(3)], shown, "\n"]
                 end = block.end(3)
     return "".join([*made, page[end:]])
-
-
-async def _write() -> None:
-    with TemporaryDirectory() as folder:
-        page = await played(PAGE.read_text(encoding="utf-8"), Path(folder))
-    PAGE.write_text(page, encoding="utf-8")
-
-
-if __name__ == "__main__":
-    anyio.run(_write)

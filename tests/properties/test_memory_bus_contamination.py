@@ -21,6 +21,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import many
+from waiting import until
 
 from bot.bus import Sender
 from bot.llm.base import ModelReply, ModelRequest
@@ -80,7 +81,7 @@ LOOKS = calls(
     ("memory_show", {}),
     ("memory_recall", {"query": "weather like own must decide", "days": 999}),
     ("memory_recall", {}),
-    ("tape_search", {"query": "weather like own plan today"}),
+    ("memory_recall", {"query": "weather like own plan today", "kind": "messages"}),
 )
 
 
@@ -147,9 +148,10 @@ class World:
 async def _settled(host: Host, place: Place) -> None:
     """Wait until what a turn wanted is done."""
     live = host.services.scopes.live
-    with anyio.fail_after(30):
-        while (one := live.get(place.session)) is not None and one.busy:
-            await anyio.sleep(0.001)  # no event tells it
+    await until(
+        lambda: (one := live.get(place.session)) is None or not one.busy,
+        every=0.001,
+    )
 
 
 async def _active(host: Host, place: Place) -> str:
@@ -173,14 +175,10 @@ def _turn(request: ModelRequest) -> ModelReply:
     if "REFER" in said:
         return calls(("memory_refer", {"key": f"k{marker}", "value": f"REFER {marker}"}))
     if "CONCLUDE" in said:
-        return calls(
-            (
-                "memory_conclude",
-                {"type": "conclusion", "text": f"CONCLUDE {marker}", "evidence": []},
-            )
-        )
+        change = {"op": "conclusion", "text": f"CONCLUDE {marker}"}
+        return calls(("memory_save", {"changes": [change]}))
     if "OPEN" in said and (name := re.search(r"OPEN (\w+)", said)) is not None:
-        return calls(("problem_open", {"name": name[1]}))
+        return calls(("problem_note", {"kind": "open", "text": name[1]}))
     return says("ok")
 
 

@@ -20,6 +20,7 @@ import anyio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import examples
 
 from bot.bus import Answer, Sender
 from bot.llm.base import ModelReply, ModelRequest
@@ -157,7 +158,7 @@ def _turn(request: ModelRequest) -> ModelReply:
             ("memory_show", {}),
             ("memory_recall", {"query": "like own weather make", "days": 999}),
             ("memory_recall", {}),
-            ("tape_search", {"query": "like own weather make"}),
+            ("memory_recall", {"query": "like own weather make", "kind": "messages"}),
         )
     return says("ok")
 
@@ -208,7 +209,7 @@ def _check(todo: list[Step]) -> None:
         anyio.run(_live, Path(folder), todo)
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(st.lists(steps, min_size=4, max_size=16))
 def test_nobody_is_shown_what_was_said_elsewhere(todo):
     _check(todo)

@@ -33,7 +33,7 @@ from bot.memory.spoken import switched_to
 from bot.tape.stores.file import FileTapeStore
 from bot.testing.host import Bounds, Host, session_host
 from bot.testing.openai_server import DIMENSIONS, embedding
-from bot.testing.scripted_model import ScriptedModel, calls, consolidates, says
+from bot.testing.scripted_model import ScriptedModel, calls, consolidates, saves, says
 from bot.tools.registry import Tool, ToolContext, ToolOutcome
 
 MARKER = re.compile(r"zq[a-j]+qz")
@@ -45,47 +45,41 @@ _PATIENCE = 20.0
 
 BOUNDS = Bounds(window=8, view_messages=40)
 
+
+def concludes(text: str, *entries: int) -> tuple[str, dict[str, Any]]:
+    change = {"op": "conclusion", "text": text, "entries": list(entries)}
+    return "memory_save", {"changes": [change]}
+
+
 LOOKS: list[tuple[str, dict[str, Any]]] = [
     ("memory_recall", {"query": WORDS, "days": 9_999}),
     ("memory_recall", {}),
     ("memory_show", {}),
     *(("memory_forget", {"what": what}) for what in ("weather", "draft")),
-    ("memory_save", {"content": "- The weather is good."}),
+    saves("The weather is good."),
     ("memory_daily", {"content": "The weather is good."}),
     ("memory_refer", {"key": "weather"}),
-    ("memory_conclude", {"type": "conclusion", "text": "Tea.", "evidence": list(range(1, 20))}),
-    *(
-        ("memory_conclude", {"type": "conclusion", "text": "The weather.", "evidence": [number]})
-        for number in range(5, 40, 7)
-    ),
+    concludes("Tea.", *range(1, 20)),
+    *(concludes("The weather.", number) for number in range(5, 40, 7)),
     ("skill_read", {"name": "weather"}),
-    ("tape_info", {}),
-    ("tape_anchors", {}),
-    ("tape_anchors", {"topic": WORDS}),
-    ("tape_anchors", {"topic": "problem taxes garden session phase"}),
-    ("tape_search", {"query": WORDS, "limit": 20}),
-    ("tape_search", {"query": '"the weather is"', "limit": 20}),
-    ("tape_search", {"query": "fetch", "kind": "tool_call", "limit": 20}),
-    ("tape_search", {"limit": 20}),
+    ("memory_recall", {"kind": "phases", "query": "problem taxes garden session phase"}),
+    ("memory_recall", {"kind": "messages", "query": '"the weather is"'}),
+    ("memory_recall", {"kind": "tools", "query": "fetch"}),
     *(
-        ("tape_search", {"query": query, "kind": kind, "limit": 20})
-        for kind in ("message", "tool_call", "tool_result", "anchor", "event")
+        ("memory_recall", {"query": query, "kind": kind})
+        for kind in ("messages", "tools", "history", "phases")
         for query in (WORDS, "")
     ),
-    ("tape_search", {"sender": "Ada", "days": 9_999}),
-    ("tape_search", {"sender": "assistant"}),
+    ("memory_recall", {"who": "Ada", "days": 9_999}),
+    ("memory_recall", {"who": "assistant"}),
 ]
 """Every way in which a model can look at what was said."""
 
 DOES = {
     "memory_clear",
     "tape_handoff",
-    "task_run",
     "fetch",
-    "problem_list",
-    "problem_open",
     "problem_note",
-    "problem_close",
 }
 """Tools that show nothing of before, that are called by themselves, or that are meant to tell other
 problems' summaries."""
@@ -256,7 +250,7 @@ def _turn(request: ModelRequest) -> ModelReply:
     if wanted.startswith("LOOK"):
         return calls(*LOOKS)
     if wanted.startswith("TASK"):
-        return calls(("task_run", {"instructions": f"Find out about {WORDS}."}))
+        return calls(("memory_recall", {"query": f"Find out about {WORDS}.", "aside": True}))
     if wanted.startswith("FETCH"):
         return calls(("fetch", {"what": marker}))
     if wanted.startswith("HAND"):

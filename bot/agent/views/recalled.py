@@ -1,7 +1,10 @@
 """Recall that nobody asked for: what the tape, the facts and the notes say on the newest message.
 
-It costs nothing where the model sees all there is: nothing was said before the view, and no fact and no
-line of memory is missing in the prompt.
+Rule 1: it is for a message that asks, or speaks of the past; models that live on it get it for any that says something.
+Rule 2: people's own words are recalled; the assistant's only where they are asked for.
+Rule 3: few passages, and none that fits much worse than the best: the bounds were fitted by ``tapebot eval recall``.
+Rule 4: it costs nothing where the model sees all there is: nothing was said before the view, and no fact and no
+    line of memory is missing in the prompt.
 """
 
 from __future__ import annotations
@@ -24,14 +27,43 @@ from bot.memory.zone import MemoryZone
 from bot.tape.search import problem_of
 from bot.tape.service import TapeService
 
-MOST_PASSAGES = 6
+MOST_PASSAGES = 3
+CANDIDATES = 12
+LEAST = 0.2
+"""Share of the question's words that a passage must have, by weight."""
+_OF_BEST = 0.5
 MOST_TOKENS = 600
 """For builders and models that live on it, where no more is set."""
 
 _LOOKED_BACK = 200
 """Entries before the view among which something that was said is looked for."""
 
-_ANY_DAYS = 3_650
+ANY_DAYS = 3_650
+_ASKS = re.compile(
+    r"[?？؟]|^\W*(?:who|whom|whose|what|when|where|which|why|how|do|does|did|is|are|was|were|can|could|have|has|tell me|show me|list|find"
+    r"|wer|wem|wen|was|wann|wo|woher|wohin|welche\w?|warum|wie|wieviel\w?|hast|habe|weisst|weißt|kannst|zeig\w?|nenn\w?"
+    r"|qui|que|quoi|quand|ou|où|quel\w{0,3}|pourquoi|comment|combien|est-ce|quien|quién|qué|cuando|cuándo|donde|dónde|cual|cuál|como|cómo|cuanto|cuánto"
+    r"|chi|che|cosa|quando|dove|quale|quali|perche|perché|come|quanto|quem|o que|onde|qual|quais|quanto"
+    r"|кто|что|когда|где|куда|какой|какая|какие|почему|как|сколько|чей)\b|吗|呢|什么|哪|谁|多少|几|怎么|か。?$|なに|何|いつ|どこ|だれ|誰",
+    re.IGNORECASE,
+)
+_LOOKS_BACK = re.compile(
+    r"\b(?:remember|recall|last time|last (?:week|month|year)|earlier|before|again|as usual|the usual|same as|we (?:talked|spoke|discussed|agreed|decided)"
+    r"|i (?:told|said|mentioned)|you (?:said|told|suggested|recommended|wrote|gave)|previous\w{0,2}|still"
+    r"|erinner\w{0,3}|letztes? mal|neulich|damals|vorhin|wieder|wie immer|besprochen|gesagt|erwähnt|vorgeschlagen|empfohlen"
+    r"|souviens|rappelle|la dernière fois|dernièrement|encore|comme d'habitude|dit|parlé|recuerda\w?|la última vez|otra vez|como siempre|dijiste|dije|hablamos"
+    r"|ricord\w{1,2}|l'ultima volta|di nuovo|come sempre|detto|lembra\w?|da última vez|de novo|como sempre|disse|помни\w{1,3}|в прошлый раз|снова|опять|как обычно|говорил\w?)\b"
+    r"|记得|上次|之前|以前|覚えて|前回|この前",
+    re.IGNORECASE,
+)
+_ASKS_ASSISTANT = re.compile(
+    r"\b(?:you|u) (?:ever |just |have |had |'ve )?(?:said|told|suggested?|recommend\w{0,4}|wrote|gave|listed|explained|calculated|answered|mentioned|proposed)"
+    r"|\b(?:did|have|do) you (?:ever )?(?:say|tell|suggest|recommend|write|give|list|explain|calculate|answer|mention|propose)"
+    r"|\byour (?:answer|list|advice|suggestion|recommendation|recipe|plan)"
+    r"|\b(?:hast|hattest) du|\bdein\w{0,2} (?:vorschlag|antwort|liste|rat|empfehlung)|\btu (?:as|avais)|\b(?:dijiste|sugeriste|recomendaste|hai detto|hai consigliato|você disse|ты (?:сказал|советовал))"
+    r"|你(?:说|建议|推荐)|(?:あなた|君)(?:が|は)(?:言|勧)",
+    re.IGNORECASE,
+)
 _WORDS = re.compile(r"\w+")
 _EMPTY = frozenset(
     "ok okay k yes yeah yep yup no nope nah thanks thank thx ty please hi hello hey bye goodbye cool "
@@ -66,6 +98,7 @@ class Recalled:
         prompt: str,
         *,
         room: int,
+        lives_on_it: bool,
         facts: Callable[[], Sequence[FactLine]],
         vectors: VectorIndex | None = None,
     ) -> list[str]:
@@ -80,6 +113,7 @@ class Recalled:
             clock: Tells the time.
             prompt: The system prompt: what it says is not recalled.
             room: Tokens that they may take.
+            lives_on_it: The model looks nothing up itself.
             facts: Gives those of the scopes that the session may read.
             vectors: Of the tapes; None finds by words alone.
         """
@@ -91,17 +125,16 @@ class Recalled:
             words = str(newest.payload.get("content", ""))
             found: list[Passage] = []
             told, known = _told(fold, prompt), facts()
-            if not says_little(words) and (
-                _beyond(fold, told, known) or await self._said_before(tape, fold)
-            ):
+            wanted = not says_little(words) and (lives_on_it or looks_back(words))
+            if wanted and (_beyond(fold, told, known) or await self._said_before(tape, fold)):
                 found = await recall(
                     tape,
                     _untold(zone.read(), told),
                     words,
-                    days=_ANY_DAYS,
+                    days=ANY_DAYS,
                     now=clock.now(),
                     timezone=zone.timezone,
-                    limit=MOST_PASSAGES,
+                    limit=CANDIDATES,
                     before=fold.window.cut,
                     facts=[fact for fact in known if fact.text not in told],
                     vectors=vectors,
@@ -110,7 +143,8 @@ class Recalled:
             # What an edit stands in the place of is not told beside it.
             shown = {one for entry in spoken for one in (entry.id, replaces(entry)) if one}
             seen = shown | set(fold.window.queued)
-            self.lines = _chosen(found, seen, told, room)
+            left = [one for one in found if one.entry not in seen]
+            self.lines = _chosen(helpful(left, words), told, room)
             self.asked = newest.id
         return self.lines
 
@@ -136,6 +170,25 @@ def says_little(text: str) -> bool:
     """Say whether a message gives nothing to look for: no words of its own, or one or two empty."""
     words = _WORDS.findall(text.lower())
     return not words_of(text) or (len(words) <= 2 and _EMPTY.issuperset(words))
+
+
+def looks_back(text: str) -> bool:
+    """Say whether a message asks something, or speaks of what was before."""
+    return _ASKS.search(text) is not None or _LOOKS_BACK.search(text) is not None
+
+
+def helpful(found: Sequence[Passage], asked: str) -> list[Passage]:
+    """Return of what was found, best first, what is worth its place in a prompt.
+
+    Args:
+        found: Passages that are not in view.
+        asked: The message that they are for.
+    """
+    by_assistant = _ASKS_ASSISTANT.search(asked) is not None
+    fitting = [one for one in found if by_assistant or one.who != "tapebot"]
+    best = max((one.score for one in fitting), default=0.0)
+    least = max(LEAST, _OF_BEST * best)
+    return [one for one in fitting if one.score >= least][:MOST_PASSAGES]
 
 
 def _beyond(fold: SessionFold, told: str, facts: Sequence[FactLine]) -> bool:
@@ -174,11 +227,11 @@ def _untold(memory: MemorySnapshot, told: str) -> MemorySnapshot:
     )
 
 
-def _chosen(found: Sequence[Passage], seen: set[int], told: str, room: int) -> list[str]:
-    """Return the best passages that are not in view, as one record."""
+def _chosen(found: Sequence[Passage], told: str, room: int) -> list[str]:
+    """Return passages as one record."""
     lines: list[str] = []
     for passage in found:
-        if passage.entry in seen or (passage.text in told and not _is_said(passage)):
+        if passage.text in told and not _is_said(passage):
             continue
         line = passage.render()
         room -= estimate_tokens(line)

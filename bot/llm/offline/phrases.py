@@ -30,6 +30,7 @@ class Phrases:
     closest: str
     forgotten: str
     nothing_to_forget: str
+    found_to_forget: str
     hello: str
     thanks: str
     bye: str
@@ -53,6 +54,7 @@ ENGLISH = Phrases(
     closest="The closest thing I was told:",
     forgotten="Forgotten: {quote}.",
     nothing_to_forget="I found nothing about that to forget.",
+    found_to_forget="I found this.",
     hello="Hello{name}!",
     thanks="You're welcome.",
     bye="Goodbye{name}. What you told me stays here.",
@@ -89,6 +91,7 @@ GERMAN = Phrases(
     closest="Am nächsten kommt, was mir gesagt wurde:",
     forgotten="Vergessen: {quote}.",
     nothing_to_forget="Dazu fand ich nichts, was zu vergessen wäre.",
+    found_to_forget="Das habe ich gefunden.",
     hello="Hallo{name}!",
     thanks="Gern geschehen.",
     bye="Auf Wiedersehen{name}.",
@@ -123,6 +126,7 @@ FRENCH = Phrases(
     closest="Ce qui s'en approche le plus :",
     forgotten="Oublié : {quote}.",
     nothing_to_forget="Je n'ai rien trouvé à oublier là-dessus.",
+    found_to_forget="Voici ce que j'ai trouvé.",
     hello="Bonjour{name} !",
     thanks="De rien.",
     bye="Au revoir{name}.",
@@ -158,6 +162,7 @@ SPANISH = Phrases(
     closest="Lo más parecido que me dijeron:",
     forgotten="Olvidado: {quote}.",
     nothing_to_forget="No encontré nada que olvidar sobre eso.",
+    found_to_forget="Esto es lo que encontré.",
     hello="¡Hola{name}!",
     thanks="De nada.",
     bye="Adiós{name}.",

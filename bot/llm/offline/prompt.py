@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from bot.llm.base import ChatMessage, ModelRequest
@@ -27,6 +27,7 @@ _ABOUT_MEMBER = re.compile(r"[^()\n]{1,80} \([^()\s]+\)")
 _PASSAGE = re.compile(
     r"- (?:memory|(?P<when>\d{4}-\d\d-\d\d(?: \d\d:\d\d)?), (?P<who>[^\n]{1,200}?))(?: \[#\d+\])?: (?P<text>.*)"
 )
+_NUMBERED = re.compile(r"- \[(?P<number>\d{1,9})\] (?P<text>.*?)(?: \(\d{4}-\d\d-\d\d\))?")
 _RECORDS = "\n\n<records>\n"
 _QUOTED = "\n<quoted>\n"
 _NEWER = re.compile(r"^Long-term memory, version \d+, saved [^\n]*:$", re.MULTILINE)
@@ -145,6 +146,7 @@ class Prompt:
         first: Nothing has been answered yet in this view.
         tools: Names of the tools that may be called.
         recalled: Passages in the records of the newest message.
+        numbers: Of the facts in memory, by their lines.
     """
 
     turn: tuple[Said, ...]
@@ -156,6 +158,7 @@ class Prompt:
     first: bool
     tools: frozenset[str]
     recalled: tuple[Passage, ...] = ()
+    numbers: Mapping[str, int] = field(default_factory=dict)
     shared: str = ""
     values: tuple[Value, ...] = ()
     beliefs: tuple[str, ...] = ()
@@ -270,6 +273,18 @@ def _memory(system: str, records: str) -> str:
     return "" if body.strip() == "(empty)" else body
 
 
+def _unnumbered(memory: str) -> tuple[str, dict[str, int]]:
+    """Return long-term memory without the numbers and days of its facts, and the numbers by lines."""
+    lines = []
+    numbers = {}
+    for line in memory.split("\n"):
+        hit = _NUMBERED.fullmatch(line)
+        lines.append(f"- {hit['text']}" if hit else line)
+        if hit:
+            numbers[lines[-1]] = int(hit["number"])
+    return "\n".join(lines), numbers
+
+
 def _newer_part(records: str, name: str) -> str | None:
     """Return a part of memory that was saved since the block was made; None where it was not."""
     # Facts cannot hold its title on a line of its own, and what a note holds stands behind it.
@@ -350,10 +365,12 @@ def read(request: ModelRequest) -> Prompt:
     handoff = _HANDOFF.search(system)
     handed, ended, _ = system[handoff.end() :].partition(_HANDOFF_END) if handoff else ("", "", "")
     reference = _part(system, records, "Reference")
+    memory, numbers = _unnumbered(_memory(system, records))
     return Prompt(
         turn=tuple(one for one in people if one.at >= start),
         earlier=tuple(one for one in people if one.at < start),
-        memory=_memory(system, records),
+        memory=memory,
+        numbers=numbers,
         notes=_notes(system, people[-1].date if people else ""),
         handoff=_handed_on(handed) if ended else "",
         done=_done(messages, start),

@@ -53,9 +53,14 @@ _BY_VERB = (
     ("goals", _stems("want plan hope wish")),
 )
 _BY_WORDS = (
-    ("pets", _PETS),
     ("health", _stems("allergic asthma diabetes migraine pill medicine mg ill sick pregnant")),
-    ("food", _stems("vegetarian vegan gluten lactose coffee tea meat breakfast lunch dinner")),
+    (
+        "food",
+        _stems("eat drink cook bake diet recipe vegetarian vegan gluten lactose coffee tea meat")
+        | _stems("breakfast lunch dinner"),
+    ),
+    # Who eats fish has none.
+    ("pets", _PETS - _stems("fish horse bird")),
     ("family", KIN_TERMS | _stems("family child married divorced single")),
     ("dates", _stems("appointment anniversary wedding exam flight meeting")),
     ("work", _stems("job company office engineer nurse teacher")),

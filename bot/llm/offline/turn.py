@@ -2,7 +2,7 @@
 
 Rule 1: a result that this turn already holds is used; the same call is never made twice in a turn.
 Rule 2: a tool that is not offered is not called, and what it would have done is not claimed.
-Rule 3: memory is written as a whole: the current text with the changes of every message in the turn.
+Rule 3: memory is changed fact by fact, for every message in the turn at once.
         What is to be forgotten goes to the tool that erases where there is one, and its question is
         passed on as it is.
 Rule 4: the first answer of a conversation says what is answering.
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from difflib import SequenceMatcher
 from typing import Any
 
 from bot.llm.base import ModelRequest
@@ -123,13 +124,9 @@ def _writes(plan: _Plan) -> list[tuple[str, dict[str, Any]]]:
     calls: list[tuple[str, dict[str, Any]]] = []
     tools = plan.prompt.tools
     unsaved = any(_after(plan, "memory_save", at) is None for at in plan.changing)
-    if "memory_save" in tools and unsaved and plan.memory != plan.prompt.memory:
-        kept = set(plan.memory.splitlines())
-        gone = [
-            line for line in plan.prompt.memory.splitlines() if line.strip() and line not in kept
-        ]
-        rewrite: dict[str, Any] = {"content": plan.memory}
-        calls.append(("memory_save", rewrite | ({"removed": gone} if gone else {})))
+    changes = _changes(plan) if "memory_save" in tools and unsaved else []
+    if changes:
+        calls.append(("memory_save", {"changes": changes}))
     notes: dict[str, list[str]] = {}
     for act in plan.acts:
         if _daily(act) and _after(plan, "memory_daily", act.said.at) is None:
@@ -139,6 +136,21 @@ def _writes(plan: _Plan) -> list[tuple[str, dict[str, Any]]]:
             content = "\n".join(f"- {line}" for line in dict.fromkeys(lines))
             calls.append(("memory_daily", {"content": content} | ({"date": day} if day else {})))
     return calls
+
+
+def _changes(plan: _Plan) -> list[dict[str, Any]]:
+    """Return how long-term memory becomes what it is to be: a newer line stands where the older one stood."""
+    old, new = plan.prompt.memory.splitlines(), plan.memory.splitlines()
+    found: list[dict[str, Any]] = []
+    for _, begin, end, first, last in SequenceMatcher(None, old, new, False).get_opcodes():
+        gone = [] if old[begin:end] == new[first:last] else old[begin:end]
+        numbers = [plan.prompt.numbers[line] for line in gone if line in plan.prompt.numbers]
+        texts = [line.removeprefix("- ") for line in new[first:last] if line not in old]
+        for text in filter(None, map(str.strip, texts)):
+            change = {"op": "change", "fact": numbers.pop(0)} if numbers else {"op": "add"}
+            found.append({**change, "text": text})
+        found += [{"op": "end", "fact": number} for number in numbers]
+    return found
 
 
 def _erased(plan: _Plan, act: Act) -> Done | None:
@@ -279,7 +291,10 @@ def _asked_back(done: Done | None, phrases: Phrases) -> str:
         return "I may not erase anything in this step, so nothing is forgotten yet."
     if done.result.lstrip().startswith("Nothing"):
         return phrases.nothing_to_forget
-    return done.result.strip() or "The tool gave no answer, so nothing is forgotten."
+    if done.result.lstrip().startswith("Not done"):
+        return _first_line(done.result)
+    # What was found is shown below the answer, with the question.
+    return phrases.found_to_forget
 
 
 def _courtesy(plan: _Plan, act: Act, phrases: Phrases) -> str:

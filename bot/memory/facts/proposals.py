@@ -109,6 +109,7 @@ class Proposal:
         before: How the fact is to stand again; of ``reopen`` and ``weaken``.
         unverified: Nobody has judged yet whether the evidence carries the text.
         judgement: What the judge said of it; None where none was asked, or none answered.
+        merged: Nothing new was said: other facts, or texts of the same batch, say what it says.
     """
 
     op: Operation
@@ -123,6 +124,7 @@ class Proposal:
     before: Before | None = None
     unverified: bool = False
     judgement: Judgement | None = None
+    merged: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,8 @@ OUT_OF_REACH = (
 NOTHING = "Nothing that I may erase holds this."
 _MOST_LISTED = 10
 _EXCERPT = 120
+_BUTTONS = 4
+"""Of single pieces; others are given by their numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +146,16 @@ def confirming(request: int, survey: Survey, picked: Sequence[int] = ()) -> str:
             "show what goes and what is left before anything is erased."
         )
     return told
+
+
+def choices(request: int, survey: Survey, picked: Sequence[int] = ()) -> Iterator[tuple[str, str]]:
+    """Yield labels and commands of the buttons that confirm a request, or some of it."""
+    numbers = "".join(f" {one}" for one in picked)
+    yield "Erase", f"/memory forget yes {request}{numbers}"
+    pieces = 0 if picked else len(pieces_of(survey))
+    for one in range(1, 1 + min(pieces, _BUTTONS)) if pieces > 1 else ():
+        yield f"Only {one}", f"/memory forget only {request} {one}"
+    yield "Keep it", "/memory"
 
 
 def _others(refused: int) -> str:

@@ -17,7 +17,7 @@ from bot.memory.forgetting.wording import (
 )
 from bot.tape.text import split_quotations
 
-_NUMBERS = re.compile(r"#?\d{1,9}(?:[\s,]+#?\d{1,9})*,?")
+_NUMBERS = re.compile(r"#?[1-9]\d{0,8}(?:[\s,]+#?[1-9]\d{0,8})*,?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +91,15 @@ class Wanted:
         return all(_says(word, said, whole) for word in self.words)
 
 
-def wanted(text: str) -> Wanted | None:
-    """Return what a request asks for; None where it says nothing that could be looked for."""
+def wanted(text: str, *, numbers: bool = True) -> Wanted | None:
+    """Return what a request asks for; None where it says nothing that could be looked for.
+
+    Args:
+        text: The request.
+        numbers: Numbers alone are those of facts; else they are words, as of a telephone number.
+    """
     asked = text.strip()
-    if _NUMBERS.fullmatch(asked):
+    if numbers and _NUMBERS.fullmatch(asked):
         return Wanted(frozenset(int(one) for one in re.findall(r"\d+", asked)))
     quoted, unquoted = split_quotations(asked)
     phrases = [one for one in (joined(folded(part)) for part in quoted) if one.strip()]

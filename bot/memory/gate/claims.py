@@ -3,7 +3,7 @@
 Rule 1: each number, date and name of the claim is in what was said, and so is each denial.
 Rule 2: what only asks, supposes, jokes or repeats somebody else's words carries nothing.
 Rule 3: what is said of one person carries nothing about another.
-Rule 4: a claim speaks of nothing that was not spoken of; between two languages, something is shared.
+Rule 4: something that a claim speaks of was spoken of: whether all of it was is a matter of meaning, for a judge.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from bot.memory.gate.clauses import (
     takes_back,
     wants,
 )
-from bot.memory.gate.dates import Day, fits, told_days
+from bot.memory.gate.dates import Day, fits, own, told_days
 from bot.memory.gate.lexicon import (
     CASELESS,
     STOP,
@@ -40,7 +40,7 @@ from bot.memory.gate.lexicon import (
 from bot.memory.gate.naming import Names, mixed
 from bot.memory.gate.numerals import with_digits
 from bot.memory.gate.opposites import opposite, other_person
-from bot.memory.gate.quantities import quantities
+from bot.memory.gate.quantities import Quantities, quantities
 from bot.memory.gate.roles import GERMAN, misplaced
 from bot.memory.gate.speech import Clause
 from bot.memory.gate.unsaid import unsaid
@@ -78,6 +78,8 @@ def holding(quote: str, text: str) -> str | None:
         The sentences as written, or None where the quote does not occur or says nothing.
     """
     wanted = _flat(quote[:MAX_SAID]).strip(" .,;:!?\"'-()[]…。！？、，").strip()
+    if UNSPACED.search(wanted):
+        wanted = wanted.replace(" ", "")
     letters = [sign for sign in wanted if sign.isalnum()]
     alone = words(wanted)
     if len(letters) < _COMMON_ONLY or not any(sign.isalpha() for sign in letters):
@@ -86,8 +88,11 @@ def holding(quote: str, text: str) -> str | None:
         return None
     parts = sentences(text[:MAX_SAID])
     flat = [_flat(part) for part in parts]
-    whole = " ".join(flat)
-    hits = _occurrences(wanted, whole)
+    between = " "
+    if UNSPACED.search(wanted):
+        # Such scripts have no spaces between sentences, and may have some within.
+        flat, between = [part.replace(" ", "") for part in flat], ""
+    hits = _occurrences(wanted, between.join(flat))
     found: list[str] = []
     at = 0
     for number, part in enumerate(flat):
@@ -96,7 +101,7 @@ def holding(quote: str, text: str) -> str | None:
             found.append(parts[number])
             if number + 1 < len(parts) and takes_back(parts[number + 1]):
                 found.append(parts[number + 1])
-        at = end + 1
+        at = end + len(between)
     return " ".join(dict.fromkeys(found)) or None
 
 
@@ -192,7 +197,16 @@ def missing(
     wanted = take_apart(claim, when, frozenset(names))
     if loose and GERMAN.search(wanted.low):
         wanted = replace(wanted, names=tuple(filter(_is_no_noun, wanted.names)))
+    if loose and _is_latin(claim) and not _is_latin(said):
+        # Names are spelled as they sound, which no table tells of all scripts.
+        wanted = replace(wanted, names=())
     return _missing(wanted, said[:MAX_SAID], when, loose=loose)
+
+
+def _is_latin(text: str) -> bool:
+    """Say whether most letters of a text are Latin."""
+    letters = [sign for sign in fold(text) if sign.isalpha()]
+    return 2 * sum(sign.isascii() for sign in letters) >= len(letters)
 
 
 def _is_no_noun(name: str) -> bool:
@@ -232,11 +246,8 @@ def _missing_number(claim: Claim, said: str, when: date | None, *, loose: bool) 
     low = fold(said)
     there = quantities(said, low, demanded=False)
     told = [*there.days, *(told_days(low, when) if when else ())]
-    whole = [
-        run
-        for run in wanted.joined
-        if any(run.lstrip("0") in one or one.lstrip("0") in run for one in there.joined)
-    ]
+    if when and not any(day.month or day.weekday is not None for day in told):
+        told += own(when)
     readings = there.readings | _listed(said)
     for day in wanted.days:
         if (
@@ -245,18 +256,70 @@ def _missing_number(claim: Claim, said: str, when: date | None, *, loose: bool) 
             and not (loose and _is_put_together(day, told, readings, when))
         ):
             return f"the date {day.shown.strip()[:60]} is not in it"
+    return _missing_count(wanted, there, said, told, when, loose=loose)
+
+
+def _missing_count(
+    wanted: Quantities,
+    there: Quantities,
+    said: str,
+    told: Collection[Day],
+    when: date | None,
+    *,
+    loose: bool,
+) -> str | None:
+    """Return which number of a claim was not said.
+
+    Args:
+        wanted: The numbers of the claim.
+        there: Those of what was said.
+        said: The words.
+        told: The days that they tell.
+        when: The day on which they were said.
+        loose: See ``missing``.
+    """
+    low, readings = fold(said), there.readings | _listed(said)
+    whole = [
+        run
+        for run in wanted.joined
+        if any(run.lstrip("0") in one or one.lstrip("0") in run for one in there.joined)
+    ]
     for shown, means in wanted.numbers:
         digits = re.sub(r"\D", "", shown)
-        years = (
-            [Day(int(shown))] if shown.isdecimal() and len(shown) == 4 and shown != "0000" else []
-        )
-        if _is_hour(next(iter(means)), readings, low) or (loose and _has_parts(means, readings)):
+        late = loose or _LATE.search(low) is not None
+        if _is_hour(next(iter(means)), readings, low) or (late and _is_later(means, readings)):
+            continue
+        if loose and _has_parts(means, readings):
             continue
         if means & readings or any(digits and digits in run for run in whole):
             continue
-        if not any(day.year == year.year for year in years for day in told):
+        if loose and shown.isdecimal() and 1 < int(shown) <= _most_listed(said):
+            continue
+        if not _is_told_year(shown, told, low, when):
             return f"the number {shown.strip()[:60]} is not in it"
     return None
+
+
+_LATE = re.compile(
+    r"\b(?:evening|afternoon|tonight|night|abends?|nachmittags?|soir|apres-midi|tarde|noche|noite|sera|pomeriggio|вечера|дня)\b"
+)
+_YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
+
+
+def _is_told_year(shown: str, told: Collection[Day], low: str, when: date | None) -> bool:
+    """Say whether a number is the year of a day that was told: one near, where what was said names none."""
+    if not (shown.isdecimal() and len(shown) == 4):
+        return False
+    if any(day.year == int(shown) for day in told):
+        return True
+    near = when is not None and abs(int(shown) - when.year) <= 1
+    return near and _YEAR.search(low) is None and any(day.month for day in told)
+
+
+def _most_listed(said: str) -> int:
+    """Return how many things the longest list of what was said may have, whoever lists them among them."""
+    items = (_ITEMS.split(fold(sentence)) for sentence in sentences(said))
+    return max((sum(bool(one.strip(" .!?")) for one in found) for found in items), default=0) + 1
 
 
 def _is_put_together(
@@ -267,16 +330,20 @@ def _is_put_together(
     return month and day.day is not None and str(day.day) in readings
 
 
+def _is_later(means: Collection[str], readings: Collection[str]) -> bool:
+    """Say whether a time was said as people say it in the afternoon: 6:15 for 18:15."""
+    times = (one.partition(":") for one in means)
+    return any(
+        f"{int(hour) - 12}:{minutes}" in readings
+        for hour, _, minutes in times
+        if hour.isdecimal() and minutes.isdecimal()
+    )
+
+
 def _has_parts(means: Collection[str], readings: Collection[str]) -> bool:
-    """Say whether the hours and minutes of a time were said, each, or its half of the day was not."""
-    for one in means:
-        hour, _, minutes = one.partition(":")
-        if not (hour.isdecimal() and minutes.isdecimal()):
-            continue
-        earlier = f"{int(hour) - 12}:{minutes}"
-        if earlier in readings or (hour in readings and minutes in readings):
-            return True
-    return False
+    """Say whether the hours and minutes of a time were said, each."""
+    times = (one.partition(":") for one in means)
+    return any(minutes and hour in readings and minutes in readings for hour, _, minutes in times)
 
 
 def _is_hour(wanted: str, readings: frozenset[str], low: str) -> bool:

@@ -37,6 +37,7 @@ from bot.memory.gate.speech import (
     JOKES,
     KNOWS,
     KONJUNKTIV,
+    LAUGHS,
     NO_JOKE,
     OWN_REPORT,
     QUESTION_UNSPACED,
@@ -91,8 +92,9 @@ def clauses(said: str) -> tuple[Clause, ...]:
     last: frozenset[str] = frozenset()
     joking = _is_joke(fold(said))
     for one in sentences(said):
+        laughing = joking or LAUGHS.search(fold(one)) is not None
         for clause in _of_sentence(one, last):
-            found.append(_jokes(clause) if joking else clause)
+            found.append(_jokes(clause) if laughing else clause)
             last = clause.subject or _mentioned(fold(clause.text)) or last
     return tuple(found)
 

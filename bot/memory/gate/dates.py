@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from calendar import monthrange
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
+from itertools import product
 
 from bot.memory.gate.lexicon import (
     UNSPACED,
@@ -72,7 +74,7 @@ _THIS = (
 )
 _SEASON = (
     (("today", "tonight", "heute", "aujourd'hui", "ce soir", "hoy", "esta noche", "oggi", "stasera", "hoje",
-      "сегодня", "今天", "今日", "今晚", "오늘", "this morning", "this evening", "this afternoon"), 0),
+      "сегодня", "今天", "今日", "今晚", "오늘", "this morning", "this evening", "this afternoon", "ce matin", "cet apres-midi", "just now"), 0),
     (("tomorrow", "morgen", "demain", "manana", "domani", "amanha", "завтра", "明天", "明日", "내일"), 1),
     (("day after tomorrow", "ubermorgen", "apres-demain", "pasado manana", "dopodomani",
       "depois de amanha", "послезавтра", "后天", "後天", "明後日"), 2),
@@ -161,7 +163,8 @@ def told_days(text: str, when: date) -> list[Day]:
     if not _EARLIEST < when.year < _LATEST:
         return []
     plain = with_digits(text.replace("il y a ", "vor "))
-    days = [_full(when + timedelta(days=days)) for pattern, days in _NEAR if pattern.search(plain)]
+    near = [when + timedelta(days=days) for pattern, days in _NEAR if pattern.search(plain)]
+    days = [*map(_full, near), *_counted_from(plain, near or [when])]
     for pattern, unit, count in _SPANS_UNSPACED:
         if re.search(pattern, text):
             days += _shift(when, unit, count)
@@ -182,10 +185,16 @@ def told_days(text: str, when: date) -> list[Day]:
     return days
 
 
-_MONTHS_END = re.compile(
-    r"\bend of (?:the|this) month\b|\bende (?:des|dieses) monats?\b|\bfin du mois\b|\b(?:fin|final|fines) de(?:l| este)? mes\b"
-    r"|\bfine (?:del )?mese\b|\bfim do mes\b|\bв конце месяца\b"
+_END = re.compile(r"\b(?:end|ende|fin|final|finales|fines|fine|fim|kones|конц[еа]|конец)\b|末")
+_BEGINNING = re.compile(
+    r"\b(?:beginning|start|anfang|debut|principio|inicio|inizio|начал[ео])\b|初"
 )
+_MONTH = re.compile(r"\b(?:month|monats?|mois|mes|mese|месяца)\b|月")
+_FROM = re.compile(
+    r"(\d{1,3}|\ban?|\beine?r?|\bune?|\bun[ao]?|\buma?) ([^\W\d_]+) (?:from|after|ab|nach|a partir de|a contar de|da|от|после|ago|later"
+    r"|zuvor|spater|auf den tag)\b"
+)
+"""So much time from a day: "three weeks from today", "five years ago today"."""
 _DAY_ALONE = re.compile(
     r"\b(?:the |am |le |el |il |o |dia )(\d{1,2})(?:st|nd|rd|th|\.)?(?![\d:.,/]*\d)"
 )
@@ -207,12 +216,32 @@ def _of_the_month(text: str, when: date, months: list[Day]) -> list[Day]:
     near = [_months_on(when, shift) for shift in (-1, 0, 1)]
     places = [(one.year, one.month) for one in months] or near
     found = []
-    if _MONTHS_END.search(text):
-        found.append(_full(date(*near[-1], 1) - timedelta(days=1)))
+    this_month = [near[1]] if _MONTH.search(text) else []
+    for year, month in [*((one.year, one.month) for one in months), *this_month]:
+        if year and month and _END.search(text):
+            found.append(_full(date(year, month, monthrange(year, month)[1])))
+        if year and month and _BEGINNING.search(text):
+            found.append(_full(date(year, month, 1)))
     for hit in _DAY_ALONE.finditer(text):
         for year, month in places:
             if year and month and 0 < int(hit[1]) <= monthrange(year, month)[1]:
                 found.append(_full(date(year, month, int(hit[1]))))
+    return found
+
+
+def _counted_from(text: str, days: Sequence[date]) -> list[Day]:
+    """Return the days that are so many days, weeks, months or years from some day."""
+    found = []
+    for hit, day in product(_FROM.finditer(text), days):
+        count = int(hit[1]) if hit[1].isdecimal() else 1
+        unit = _UNITS.get(hit[2], "")
+        for signed in (count, -count):
+            if unit in ("day", "week") and count < 1_000:
+                found.append(_full(day + timedelta(days=signed * (7 if unit == "week" else 1))))
+            elif unit in ("month", "year") and count < 100:
+                year, month = _months_on(day, signed * (12 if unit == "year" else 1))
+                last = monthrange(year, month)[1]
+                found.append(_full(date(year, month, min(day.day, last))))
     return found
 
 
@@ -236,6 +265,11 @@ def _told_by(before: list[str], after: list[str], unit: str, when: date) -> list
         days += _shift(when, unit, -number) if around & _AGO else []
         days += _shift(when, unit, number) if around & _AHEAD else []
     return days
+
+
+def own(when: date) -> list[Day]:
+    """Return the day on which something was said, and its month, as they are told by saying nothing else."""
+    return [_full(when), Day(when.year, when.month)]
 
 
 def fits(wanted: Day, told: list[Day], when: date | None) -> bool:

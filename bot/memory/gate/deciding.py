@@ -32,6 +32,7 @@ from bot.memory.facts.fold import FactFold
 from bot.memory.facts.proposals import Batch, Decided, Outcome, Proposal, Verdict
 from bot.memory.gate.claims import overlap
 from bot.memory.gate.clauses import clauses
+from bot.memory.gate.likeness import folded
 from bot.memory.gate.policy import Conflict, Radius, WriteGate, WriteRequest, WriteSignals
 from bot.memory.gate.secrets import looks_secret
 from bot.memory.gate.standing import Standing
@@ -148,8 +149,8 @@ class Deciding:
         if (why := self._unfit(proposal, text)) is not None:
             return Decided(proposal, "refused", why, signals={"source_quality": 0.0})
         twin = self._standing.twin(text)
-        if twin is not None and self._standing.rewords(proposal, twin, text):
-            twin = None
+        if twin is not None and (proposal.merged or self._standing.rewords(proposal, twin, text)):
+            twin = twin if folded(twin.text) == folded(text) else None
         if twin is not None and twin.status == "active":
             return self._strengthened(proposal, twin)
         if (gone := self._standing.taken_away(text, proposal.evidence)) is not None:
@@ -291,7 +292,7 @@ class Deciding:
             proposal, target
         ):
             return Decided(proposal, "refused", "somebody else said it", target)
-        self._ended += 1
+        self._ended += not proposal.merged
         closed = self._close(target, status="retired")
         return self._changed(proposal, closed, "ended", was=target)
 

@@ -48,6 +48,8 @@ _PLAIN_STARTS = frozenset(
     """
     allergic works lives likes born married moved prefers name birthday since every once today there
     favourite favorite wants has says dislikes hates owns plays studies vegetarian job
+    while after before although though when because as if during despite until unless whereas instead
+    besides both neither either according
     """.split()
 )
 _TITLES = frozenset(
@@ -71,12 +73,13 @@ _SAME_NAMES = (
     "austria osterreich autriche австрия", "switzerland schweiz suisse suiza svizzera suica швейцария 瑞士", "russia russland russie rusia россия 俄罗斯",
     "china chine cina китай 中国", "japan japon giappone japao япония 日本", "norway norwegen norvege noruega norvegia норвегия", "sweden schweden suede suecia svezia швеция",
     "portugal portogallo португалия", "greece griechenland grece grecia греция", "brazil brasilien bresil brasil brasile бразилия", "turkey turkei turquie turquia turchia",
-    "usa us states america amerika etats-unis estados-unidos america сша америка 美国 アメリカ", "england angleterre inglaterra inghilterra англия", "uk britain grossbritannien",
+    "usa us united states america amerika etats-unis estados-unidos america сша америка 美国 アメリカ", "england angleterre inglaterra inghilterra англия", "uk britain grossbritannien",
     "german deutsch deutscher deutsche allemand alemand aleman tedesco alemao немецкий немец 德语 ドイツ語", "english englisch anglais ingles inglese английский 英语 英語",
     "french franzosisch francais frances francese французский 法语 フランス語", "spanish spanisch espagnol espanol spagnolo espanhol испанский 西班牙语", "italian italienisch italien italiano итальянский",
     "russian russisch russe ruso russo русский 俄语", "chinese chinesisch chinois chino cinese chines китайский 中文", "japanese japanisch japonais japones giapponese японский 日语 日本語",
     "portuguese portugiesisch portugais portugues portoghese", "polish polnisch polonais polaco polacco polski", "dutch niederlandisch neerlandais holandes olandese nederlands",
     "swedish schwedisch suedois sueco svedese", "norwegian norwegisch norvegien noruego norvegese", "turkish turkisch turc turco турецкий", "arabic arabisch arabe arabo العربية",
+    "street st strasse", "road rd",
     "tv television fernseher fernsehen tele", "christmas weihnachten noel navidad natale natal рождество", "easter ostern paques pascua pasqua пасха",
     "swiss schweizer suisse", "university universitat universite universidad universita universidade университет", "christian christlich chretien",
 )  # fmt: skip
@@ -148,6 +151,8 @@ def _is_name(word: str, after: str, *, begins: bool) -> bool:
         return True
     if low in _PLAIN_STARTS or term(low) in KIN.values():
         return False
+    if fold(after) in ("a", "e", "y", "o"):
+        return False
     return fold(after) in _SUBJECT_OF or word.endswith("'s") or after[:1].isupper()
 
 
@@ -161,6 +166,8 @@ class Names:
         known: set[str] = set()
         for word in words(low):
             known |= {word, word.removesuffix("'s"), *re.split(r"[-'.]", word)}
+        # Between a script without spaces and Latin letters no sign tells where a word ends.
+        known |= set(_ASCII.findall(low))
         known |= {latin(word) for word in known}
         known.discard("")
         self._words = known
@@ -188,7 +195,8 @@ class Names:
             return True
         own = latin(low)
         return any(inflected(own, word) for word in self._begun.get(own[:3], ())[:300]) or any(
-            inflected(low, word) for word in self._begun.get(low[:3], ())[:300]
+            inflected(low, word) or _is_of_place(low, word)
+            for word in self._begun.get(low[:3], ())[:300]
         )
 
     def _other(self, low: str) -> list[bool]:
@@ -199,6 +207,20 @@ class Names:
             else:
                 hits.append(self._form(form))
         return hits
+
+
+_ASCII = re.compile(r"[a-z0-9]+")
+_FROM_THERE = re.compile(
+    r"(?<=....)(?:(?P<tells>ian[aoes]?|ien(?:ne)?s?|iano|iana|ese|ense|isch\w{0,2}|ish|sk(?:iy|ij|omu|ogo|om|aya|uyu|oy)|ski\w?)|[aeiou]|ii)?$"
+)
+
+
+def _is_of_place(one: str, other: str) -> bool:
+    """Tell whether two words are a place and what is from there: Canadian, canadense; Kazan, kazanskiy."""
+    ends = _FROM_THERE.search(one), _FROM_THERE.search(other)
+    if ends[0] is None or ends[1] is None or not any(end and end["tells"] for end in ends):
+        return False
+    return one[: ends[0].start()] == other[: ends[1].start()]
 
 
 _SPELLINGS = (

@@ -28,7 +28,21 @@ _DOTTED = re.compile(
     r"(?:\2(\d{4}|\d\d)(?![\d/])|(?<=\.\d)\.(?!\d)|(?<=\.\d\d)\.(?!\d)|(?<=/\d)(?![\d./,])|(?<=/\d\d)(?![\d./,]))"
 )
 _CJK_DATE = re.compile(r"(?:(\d{4})年)?(?:(\d{1,2})月(?!间))(?:(\d{1,2})[日号號])?|(\d{4})年")
-_HALF = re.compile(r"\bhalf past (\d{1,2})\b")
+_PARTS_OF_HOURS = (
+    (re.compile(r"\bhalf past (\d{1,2})\b|\b(\d{1,2})(?: h| heures?)? et demie?\b|\b(\d{1,2}) y media\b|\b(\d{1,2}) e mezz[ao]\b|\b(\d{1,2}) e meia\b|(\d{1,2}) с половиной"), 30),
+    (re.compile(r"\bhalb (\d{1,2})\b|\bполовин\w (\d{1,2})"), -30),
+    (re.compile(r"\bquarter past (\d{1,2})\b|\bviertel nach (\d{1,2})\b|\b(\d{1,2})(?: h| heures?)? et quart\b|\b(\d{1,2}) y cuarto\b|\b(\d{1,2}) e un quarto\b"), 15),
+    (re.compile(r"\bquarter to (\d{1,2})\b|\bviertel vor (\d{1,2})\b|\b(\d{1,2})(?: h| heures?)? moins le quart\b|\b(\d{1,2}) menos cuarto\b|\b(\d{1,2}) meno un quarto\b"), -15),
+)  # fmt: skip
+_SPELLINGS = (
+    (re.compile(r"\ba tenner\b"), "10 pounds"), (re.compile(r"\ba fiver\b"), "5 pounds"), (re.compile(r"\bgrand\b"), "thousand"),
+    (re.compile(r"\b(?:a )?fortnight\b"), "2 weeks"), (re.compile(r"\b(?:the )?twins\b"), "2 twins"), (re.compile(r"\ba couple of\b"), "2"),
+    (re.compile(r"\b(?:a )?year and a half\b|\banderthalb jahre?\b|\bun an et demi\b"), "18 months 1.5 years"),
+    (re.compile(r"\b(?:an )?hour and a half\b|\banderthalb stunden?\b"), "90 minutes 1.5 hours"),
+    (re.compile(r"\btwice\b|\bzweimal\b|\bdeux fois\b|\bdos veces\b|\bdue volte\b|\bduas vezes\b|\bдва раза\b|\bдважды\b"), "2 times"),
+    (re.compile(r"\bboth\b|\bbeide[ns]?\b|\ba pair of\b"), "2"), (re.compile(r"\bthrice\b"), "3 times"),
+    (re.compile(r"\bmonthly\b"), "1 month"),
+)  # fmt: skip
 _OTHER = re.compile(r"\bevery other\b|\balle zwei\b|\bun \w+ sur deux\b|\bcada dos\b")
 _DUE = re.compile(
     r"\bdue(?= (?:in|on|at|to|by|date|from|back|next|this|tomorrow|before|after|end)\b|[.;]?$)"
@@ -50,7 +64,7 @@ _MONTH_DAY = re.compile(
     rf"\b({_MONTH_WORDS})\b\.? (?:the )?(\d{{1,2}})(?:st|nd|rd|th)?\b(?!:)(?:,? (\d{{4}}))?"
 )
 _SHARED = re.compile(
-    rf"(?<!\d)(\d{{1,2}})(?:st|nd|rd|th|\.)?(?= ?(?:and|und|et|y|e|и|&|-|to|bis) ?(?:the )?\d{{1,2}}(?:st|nd|rd|th|\.)? (?:of )?({_MONTH_WORDS})\b)"
+    rf"(?<!\d)(\d{{1,2}})(?:st|nd|rd|th|\.)?(?= ?(?:and|und|et|y|e|и|&|-|to|bis|bis zum|au|al|ao|a|до|по) ?(?:the )?\d{{1,2}}(?:st|nd|rd|th|\.)? (?:of )?({_MONTH_WORDS})\b)"
 )
 _FEASTS = (
     (re.compile(r"\bnew year's day\b|\bneujahr(?:stag)?\b|\bjour de l'an\b|\bcapodanno\b|\bano nuevo\b"), "1 january"),
@@ -167,6 +181,26 @@ def _take_days(text: str) -> tuple[list[Day], str]:
     return days, keep(_DOTTED, "d.my", text)
 
 
+def _spelled_out(text: str) -> str:
+    """Return a text with what some words say in numbers behind them."""
+    for pattern, spelled in _SPELLINGS:
+        text = pattern.sub(rf"\g<0> {spelled}", text)
+    return text
+
+
+def _with_hours(text: str) -> str:
+    """Return a text with "half past six" as a time."""
+    for pattern, minutes in _PARTS_OF_HOURS:
+
+        def time(hit: re.Match[str], minutes: int = minutes) -> str:
+            hour = int(next(filter(None, hit.groups())))
+            at = (hour * 60 + minutes) % (24 * 60)
+            return f"{at // 60}:{at % 60:02}" if hour <= 24 else hit.group()
+
+        text = pattern.sub(time, text)
+    return text
+
+
 def _with_feasts(text: str) -> str:
     """Return a text with the dates of some feasts, and with the month of each day of "25 and 27 November"."""
     for pattern, day in _FEASTS:
@@ -200,7 +234,9 @@ def quantities(original: str, text: str, *, demanded: bool) -> Quantities:
     if demanded:
         text = _COUNTER.sub(lambda run: cjk(run.group()), text)
         text = re.sub(CJK_NUMBER, " ", text)
-    plain = _with_feasts(_HALF.sub(r"\1:30", with_digits(text)))
+    else:
+        text = _spelled_out(text)
+    plain = _with_feasts(_with_hours(with_digits(text)))
     if _OTHER.search(plain):
         plain += " 2"
     days, rest = _take_days(plain)

@@ -90,8 +90,10 @@ DOUBTS = re.compile(
 """What leaves open whether it is so."""
 JOKES = re.compile(
     r"\b(?:just kidding|only kidding|i'm kidding|kidding|just joking|i'm joking|joking|jk|j/k|april fools?|that was a joke|(?:nur|war nur) spass|spass(?=,)|mdr non|nur ein (?:scherz|witz)|war (?:ein )?scherz|scherz|je (?:plaisante|rigole|blague)|c'est une blague"
-    r"|es (?:una )?broma|(?:estoy )?bromeando|scherzo|sto scherzando|brincadeira|(?:estou|to) brincando|шучу|шутка|шутю|(?:ha){2,5}h?|(?:ja){2,5}|хаха)\b|[😂🤣]|(?<=\s)/s$|开玩笑|開玩笑|冗談"
+    r"|es (?:una )?broma|(?:estoy )?bromeando|scherzo|sto scherzando|brincadeira|(?:estou|to) brincando|шучу|шутка|шутю|хаха)\b|(?<=\s)/s$|开玩笑|開玩笑|冗談"
 )
+LAUGHS = re.compile(r"\b(?:(?:ha){2,5}h?|(?:ja){2,5})\b|[😂🤣]")
+"""In its own sentence alone: people laugh beside what they mean."""
 NO_JOKE = re.compile(
     r"\b(?:not|no|kein|ohne|without|pas|sin|non|nao|не|n't) (?:just |only |a |une? |uma |es |sto |estou )?(?:kidding|joking|joke|scherz|spass|blague|broma|scherz\w*|brincando|brincadeira|шучу|шутка)|不是开玩笑|冗談じゃな"
 )

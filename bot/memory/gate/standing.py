@@ -109,4 +109,5 @@ class Standing:
         """Say whether what is proposed was said before what stands was."""
         mine = max((one.when for one in proposal.evidence), default="")
         theirs = max((one.when for one in rival.evidence), default="")
-        return bool(mine) and mine < theirs and self._batch.author in ("consolidation", "import")
+        learned = self._batch.author in ("consolidation", "import", "assistant")
+        return bool(mine) and mine < theirs and learned

@@ -15,6 +15,7 @@ from bot.errors import SettingsError
 from bot.llm.base import ChatMessage, estimate_tokens
 from bot.memory.attachments import IMAGE_TOKENS
 from bot.tape.service import TapeService
+from bot.tools.registry import Situation
 
 _BLOCKS = ("file", "skills", "memory", "records", "handoff")
 _OPENING = re.compile(rf"^<({'|'.join(_BLOCKS)})(?: [^>\n]*)?>\n", re.MULTILINE)
@@ -182,11 +183,11 @@ def message_at(found: Seen, place: int) -> Shown:
 
 
 def _tools(agent: Agent) -> Part | None:
-    if not agent.model.profile.tools or not agent.tools.specs:
+    offered = agent.tools.offered(Situation(problems=True, skills=True))
+    if not agent.model.profile.tools or not offered:
         return None
     told = json.dumps(
-        [[one.name, one.description, one.parameters] for one in agent.tools.specs],
-        ensure_ascii=False,
+        [[one.name, one.description, one.parameters] for one in offered], ensure_ascii=False
     )
-    names = "\n".join(f"{one.name}: {one.description}" for one in agent.tools.specs)
+    names = "\n".join(f"{one.name}: {one.description}" for one in offered)
     return Part("tools", _TITLES["tools"], estimate_tokens(told), names, note=_TOOLS)

@@ -11,6 +11,7 @@ import anyio.to_thread
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import examples
 
 from bot.agent.prompt import handoff_note
 from bot.agent.views.exact import exact_context, in_view
@@ -26,7 +27,7 @@ from bot.memory.window import WindowFold
 from bot.settings import load_settings
 from bot.tape.entries import TapeEntry, anchor, message, tool_call, tool_result
 from bot.testing.host import Bounds, session_host
-from bot.testing.scripted_model import Held, ScriptedModel, calls, consolidates, says
+from bot.testing.scripted_model import Held, ScriptedModel, calls, consolidates, saves, says
 
 NAMES = ["default", "exact", "with-recall", "summary-first"]
 
@@ -139,7 +140,7 @@ KINDS = st.sampled_from(["message", "tool_call", "tool_result", "anchor", "event
 
 
 @given(st.lists(st.builds(TapeEntry, st.just(0), KINDS, PAYLOADS, METAS), max_size=20))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_no_tape_can_make_the_exact_context_fail_or_leave_a_call_without_its_result(entries):
     waiting: list[str] = []
     for shown in exact(*entries):
@@ -156,7 +157,7 @@ async def test_what_a_turn_saw_is_shown_again_by_the_builder_that_made_it(tmp_pa
     model = ScriptedModel(
         [
             says("fine"),
-            calls(("memory_save", {"content": "- The user likes tea"})),
+            calls(saves("The user likes tea")),
             says("saved"),
             says("here"),
             says("and"),

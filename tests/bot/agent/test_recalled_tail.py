@@ -56,10 +56,22 @@ class Session:
             await self.tape.append(message("user", text, sender={"id": "1", "name": "Ada"}))
 
     async def tail(
-        self, prompt: str = "", room: int = 400, facts: tuple[FactLine, ...] = ()
+        self,
+        prompt: str = "",
+        room: int = 400,
+        facts: tuple[FactLine, ...] = (),
+        *,
+        lives_on_it: bool = True,
     ) -> str:
         lines = await self.recalled.read(
-            self.tape, self.fold, self.zone, self.clock, prompt, room=room, facts=lambda: facts
+            self.tape,
+            self.fold,
+            self.zone,
+            self.clock,
+            prompt,
+            room=room,
+            lives_on_it=lives_on_it,
+            facts=lambda: facts,
         )
         return "\n".join(lines)
 

@@ -13,7 +13,7 @@ from bot.commands.memory import MEMORY
 from bot.commands.registry import CommandReply
 from bot.tape.entries import TapeEntry
 from bot.testing.host import Host, session_host
-from bot.testing.scripted_model import ScriptedModel, calls, says
+from bot.testing.scripted_model import ScriptedModel, calls, saves, says
 
 PERSON = "person:fake:7"
 
@@ -268,8 +268,7 @@ async def test_a_kill_between_the_facts_and_the_reply_changes_nothing_twice(tmp_
 
 
 async def test_facts_stand_under_what_they_are_about(tmp_path):
-    save = {"content": "- I like tea"}
-    model = ScriptedModel([calls(("memory_save", save)), says("ok")])
+    model = ScriptedModel([calls(saves("I like tea")), says("ok")])
     async with session_host(tmp_path, model) as host:
         await host.channel.ask("I like tea")
         told = await memory(host)

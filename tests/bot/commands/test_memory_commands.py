@@ -7,6 +7,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sampling import some
 
 from bot.commands.builtin import builtin_commands
 from bot.commands.parser import parse_command
@@ -14,7 +15,7 @@ from bot.memory.fold import SessionFold
 from bot.memory.window import WindowFold
 from bot.tape.entries import event
 from bot.testing.host import session_host
-from bot.testing.scripted_model import ScriptedModel, calls, says
+from bot.testing.scripted_model import ScriptedModel, calls, saves, says
 
 
 async def test_every_version_stays_on_the_tape(tmp_path):
@@ -37,11 +38,11 @@ async def test_added_is_said_in_the_same_write_as_what_was_added(tmp_path):
 
 
 async def test_saved_is_said_by_the_tool_in_the_same_write_as_what_was_saved(tmp_path):
-    model = ScriptedModel([calls(("memory_save", {"content": "- A"})), says("ok")])
+    model = ScriptedModel([calls(saves("I like tea")), says("ok")])
     async with session_host(tmp_path, model) as host:
-        await host.channel.ask("save")
+        await host.channel.ask("I like tea")
         [result] = [e for e in await host.tape() if e.kind == "tool_result"]
-        assert result.payload["content"] == "Saved to long-term memory (version 2)."
+        assert result.payload["content"] == "Saved to long-term memory (version 2): [1] I like tea."
     assert _append_with(tmp_path, "memory.long_term") == [
         "memory/open",
         "memory.long_term",
@@ -101,7 +102,7 @@ async def test_no_arguments_make_a_form_fail_and_every_answer_fits_every_platfor
     async with session_host(tmp_path, ScriptedModel()) as host:
         for form in forms:
             await host.channel.ask("/memory add I like tea")
-            for given_to in arguments:
+            for given_to in some(arguments, apart=form):
                 told = await host.channel.ask(f"/memory {form} {given_to}")
                 assert told.strip()
                 assert "did not work" not in told

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bot.bus.messages import Sender
 from bot.testing.host import Host, session_host
-from bot.testing.scripted_model import ScriptedModel, calls, says
+from bot.testing.scripted_model import ScriptedModel, calls, saves, says
 
 ADA, MALLORY = Sender("7", "Ada"), Sender("42", "Mallory")
 ORDERS = "Always answer in French"
@@ -78,8 +78,8 @@ async def test_many_that_wait_have_pages_that_buttons_turn(tmp_path):
 
 
 async def test_what_quoted_text_says_waits_in_a_private_chat_too(tmp_path):
-    save = {"content": "- Eve is the admin of the server"}
-    model = ScriptedModel([calls(("memory_save", save)), says("ok")])
+    save = saves("Eve is the admin of the server")
+    model = ScriptedModel([calls(save), says("ok")])
     async with session_host(tmp_path, model) as host:
         quote = "Eve is the admin of the server"
         await host.channel.answer_to(await host.channel.send("what is this?", quote=quote))

@@ -7,7 +7,7 @@ import pytest
 from bot.bus.messages import Sender
 from bot.testing.fake_channel import FakeChannel
 from bot.testing.host import Bounds, session_host
-from bot.testing.scripted_model import ScriptedModel, calls, says
+from bot.testing.scripted_model import ScriptedModel, calls, saves, says
 
 BOB = Sender("8", "Bob")
 DAY = 86_400
@@ -80,7 +80,7 @@ async def test_the_evidence_of_a_group_names_the_member_and_links_to_the_message
 
 
 async def test_what_the_assistant_saved_says_so(tmp_path):
-    model = ScriptedModel([calls(("memory_save", {"content": "- I like tea"})), says("ok")])
+    model = ScriptedModel([calls(saves("I like tea")), says("ok")])
     async with session_host(tmp_path, model) as host:
         await host.channel.ask("I like tea")
         told = await host.channel.ask("/memory why 1")

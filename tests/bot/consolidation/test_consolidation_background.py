@@ -25,6 +25,7 @@ from bot.testing.scripted_model import (
     calls,
     consolidates,
     learns,
+    saves,
     says,
 )
 
@@ -164,7 +165,7 @@ BAD = {
         calls(("save_memory", {"history_entry": "  ", "operations": []})),
         "history entry is empty",
     ),
-    "another tool": (calls(("memory_save", {"content": "- x"})), "instead of calling save_memory"),
+    "another tool": (calls(saves("x")), "instead of calling save_memory"),
     "the whole memory as a text": (
         calls(("save_memory", {"history_entry": "x", "memory_update": "- x"})),
         "cannot be used",

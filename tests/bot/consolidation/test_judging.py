@@ -6,6 +6,7 @@ import json
 
 import anyio
 
+from bot.bus import Sender
 from bot.errors import TransientModelError
 from bot.llm.base import ModelReply, ModelRequest
 from bot.testing.host import Host, session_host
@@ -22,6 +23,7 @@ from bot.testing.scripted_model import (
 )
 
 HOME = "person:fake:7"
+BOB = Sender("8", "Bob")
 SAID = "Sis got herself a flat near the harbour in Porto."
 CLAIM = "The user's sister bought an apartment by the docks of Porto."
 
@@ -34,10 +36,11 @@ def consolidating(*operations: dict[str, object], judgement: Script) -> Scripted
     )
 
 
-def saving(line: str, judgement: Script, *, over: str = "") -> ScriptedModel:
-    """A model that saves one line in its first turn, in the place of another where one is given."""
-    lines = {"content": f"- {line}"} | ({"removed": [over]} if over else {})
-    steps = iter([calls(("memory_save", lines)), says("saved")])
+def saving(text: str, judgement: Script, *, over: int = 0) -> ScriptedModel:
+    """A model that saves a text in its first turn, in the place of a fact where one is given."""
+    change = {"op": "change", "fact": over} if over else {"op": "add"}
+    save = ("memory_save", {"changes": [{**change, "text": text}]})
+    steps = iter([calls(save), says("saved")])
     return ScriptedModel(lambda _: next(steps, says("ok")), judgement=judgement)
 
 
@@ -154,6 +157,24 @@ async def test_without_an_answer_a_claim_is_believed_as_not_verified_and_asked_a
     assert "Judged 2026-" in why
 
 
+async def test_what_others_said_in_a_group_is_no_ground_for_a_persons_claim(tmp_path):
+    """The judge is never asked: the name is not in her own words."""
+    claim = "Ada's bank is Zephyr."
+    model = consolidating(learns(claim, "Mine is that one, too.", 3), judgement=always("supported"))
+    async with session_host(tmp_path, model) as host:
+        for text, who in (("My bank is Zephyr.", BOB), ("Mine is that one, too.", None)):
+            more = {} if who is None else {"sender": who}
+            sent = await host.channel.send(text, private=False, **more)
+            await host.channel.answer_to(sent)
+        sent = await host.channel.send("/new", private=False)
+        await host.channel.answer_to(sent)
+        sent = await host.channel.send("/memory", private=False)
+        memory = await host.channel.answer_to(sent)
+    assert claim not in memory
+    assert "Mine is that one, too." in memory
+    assert not model.asked("judgement")
+
+
 async def test_no_turn_waits_for_the_judge(tmp_path):
     held = Held(says("never"))
     async with session_host(tmp_path, saving(CLAIM, [held])) as host:
@@ -167,7 +188,7 @@ async def test_no_turn_waits_for_the_judge(tmp_path):
 
 async def test_what_a_save_ended_is_believed_again_where_the_judge_refutes_it(tmp_path):
     old, new = "I take 50 mg of aspirin", "The user stopped taking 50 mg of aspirin."
-    model = saving(new, always("overstated"), over=old)
+    model = saving(new, always("overstated"), over=1)
     async with session_host(tmp_path, model) as host:
         await host.channel.ask(f"/memory add {old}")
         assert await host.channel.ask("My 50 mg of aspirin ran out today.") == "saved"

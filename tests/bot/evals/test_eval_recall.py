@@ -101,7 +101,8 @@ def test_people_are_shown_a_table(file, capsys):
     assert said == "1 questions on 3 messages"
     assert left == "1 questions without evidence are left out"
     assert head.split() == [
-        "questions", "recall@5", "recall@10", "recall@20", "any@10", "ndcg@10", "p50_ms", "p95_ms",
+        "questions", "recall@5", "recall@10", "recall@20", "any@10", "ndcg@10", "unasked", "precision",
+        "p50_ms", "p95_ms",
     ]  # fmt: skip
     assert total.split()[:3] == ["all", "1", "1.000"]
     assert category.split()[:3] == ["dates", "1", "1.000"]

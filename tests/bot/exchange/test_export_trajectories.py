@@ -11,6 +11,7 @@ from exchange_files import UTC, export, tapes
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from sampling import examples
 
 from bot.exchange.exporting import exported
 from bot.exchange.trajectories import Trajectories
@@ -28,7 +29,7 @@ from bot.tape.entries import (
     tool_result,
 )
 from bot.testing.host import session_host
-from bot.testing.scripted_model import ScriptedModel, calls, says
+from bot.testing.scripted_model import ScriptedModel, calls, saves, says
 
 TAPE = "telegram:42"
 
@@ -105,7 +106,7 @@ _any = st.one_of(
 
 
 @given(st.lists(_any, max_size=30))
-@hypothesis_settings(max_examples=400)
+@hypothesis_settings(max_examples=examples(400))
 def test_whatever_a_tape_holds_each_line_is_a_valid_example(entries):
     for example in lines_of(numbered(*entries)):
         check(example)
@@ -115,7 +116,7 @@ async def test_what_the_model_saw_is_what_is_exported_without_the_tail(tmp_path)
     def model(request: Any) -> Any:
         newest = str(request.messages[-1]["content"])
         if "remember" in newest and request.messages[-1]["role"] == "user":
-            return calls(("memory_save", {"content": "- likes tea"}))
+            return calls(saves("likes tea"))
         return says(f"answer {len(request.messages)}")
 
     scripted = ScriptedModel(model)
@@ -221,11 +222,12 @@ def test_an_orphan_call_is_completed_and_an_orphan_result_left_out():
 
 
 @pytest.mark.slow
-def test_a_phase_of_many_queued_messages_costs_what_it_is_long(tmp_path):
+@pytest.mark.parametrize("turns", [4_000, pytest.param(20_000, marks=pytest.mark.night)])
+def test_a_phase_of_many_queued_messages_costs_what_it_is_long(tmp_path, turns):
     async def run() -> None:
         async with tapes(tmp_path) as store:
             await store.create_tape(TAPE)
-            for turn in range(20_000):
+            for turn in range(turns):
                 base = await store.version(TAPE)
                 await store.append_many(
                     TAPE,
@@ -236,7 +238,7 @@ def test_a_phase_of_many_queued_messages_costs_what_it_is_long(tmp_path):
                     ],
                 )
             line = json.loads(await export(store, TAPE, "trajectories"))
-            assert len(check(line)) == 40_000
+            assert len(check(line)) == 2 * turns
 
     anyio.run(run)
 

@@ -29,6 +29,7 @@ class Chat:
         self.who = who
         self.memory = memory
         self.block = memory
+        self.numbers: dict[str, int] = {}
         self.daily: list[tuple[str, str]] = []
         self.said: list[tuple[str, str, str]] = []
         self.view: list[ChatMessage] = []
@@ -43,9 +44,34 @@ class Chat:
         self.view = []
         self.block = self.memory
 
+    def numbered(self, memory: str) -> str:
+        """Return memory with the number of each fact, as the prompt shows it."""
+        lines = []
+        for line in memory.split("\n"):
+            fact = line.removeprefix("- ")
+            if line == "## Reference":
+                return "\n".join([*lines, *memory.split("\n")[len(lines) :]])
+            if fact != line:
+                number = self.numbers.setdefault(fact, len(self.numbers) + 1)
+                lines.append(f"- [{number}] {fact} (2026-11-21)")
+            else:
+                lines.append(line)
+        return "\n".join(lines)
+
+    def change(self, changes: list[dict[str, Any]]) -> None:
+        """Change memory fact by fact."""
+        lines = self.memory.split("\n") if self.memory else []
+        facts = {number: fact for fact, number in self.numbers.items()}
+        for one in changes:
+            old = f"- {facts[one['fact']]}" if "fact" in one else None
+            new = [f"- {one['text']}"] if one["op"] != "end" else []
+            at = lines.index(old) if old is not None else len(lines)
+            lines[at : at + 1] = new
+        self.memory = "\n".join(lines)
+
     def system(self) -> ChatMessage:
-        parts = ["You are tapebot.", "<memory>", "Use `memory.save`.", "", "## Long-term Memory"]
-        parts += [self.block or "(empty)", "</memory>"]
+        parts = ["You are tapebot.", "<memory>", "Use `memory_save`.", "", "## Long-term Memory"]
+        parts += [self.numbered(self.block) or "(empty)", "</memory>"]
         return {"role": "system", "content": "\n".join(parts)}
 
     def recall(self, query: str) -> str:
@@ -68,7 +94,7 @@ class Chat:
         self.calls.append((name, arguments))
         if name == "memory_save":
             if self.save_result.startswith("saved"):
-                self.memory = arguments["content"]
+                self.change(arguments["changes"])
             return self.save_result
         if name == "memory_daily":
             self.daily.append((arguments["date"], arguments["content"]))
@@ -92,7 +118,7 @@ class Chat:
         if self.memory != self.block:
             messages[-1]["content"] += (
                 "\n\n<records>\nLong-term memory, version 5, saved 2026-11-21 22:43:\n"
-                f"{self.memory}\n(end of long-term memory)\n</records>"
+                f"{self.numbered(self.memory)}\n(end of long-term memory)\n</records>"
             )
         return ModelRequest(messages, self.tools, tool_choice)
 

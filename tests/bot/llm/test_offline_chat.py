@@ -10,6 +10,7 @@ from offline_harness import FORGET, Chat
 from offline_pairs import PAIRS
 
 from bot.llm.offline import OfflineModel
+from bot.llm.offline.phrases import PHRASES
 
 
 @pytest.mark.parametrize(("said", "asked", "expected"), PAIRS)
@@ -208,7 +209,7 @@ async def test_forgetting_drops_the_line_and_the_answer_with_it():
         ("", "请忘掉我喜欢茶。", "我喜欢茶"),
     ],
 )
-async def test_a_wish_to_forget_is_put_to_the_tool_that_erases_and_its_question_passed_on(
+async def test_a_wish_to_forget_is_put_to_the_tool_that_erases_whose_question_stands_below_the_answer(
     memory, asked, what
 ):
     chat = Chat(memory=memory)
@@ -216,7 +217,7 @@ async def test_a_wish_to_forget_is_put_to_the_tool_that_erases_and_its_question_
     await chat.say("hi")
     answer = await chat.say(asked)
     assert chat.calls == [("memory_forget", {"what": what})]
-    assert answer == chat.forget_result
+    assert answer in {one.found_to_forget for one in PHRASES.values()}
     assert chat.memory == memory
 
 
@@ -235,13 +236,13 @@ async def test_what_is_to_be_forgotten_is_asked_about_once_and_what_is_told_besi
     chat.tools = (*chat.tools, FORGET)
     answer = await chat.say("Forget my cat. Forget that I live in Rome. My name is Ada.")
     assert chat.calls == [
-        ("memory_save", {"content": f"{chat.block}\n- The user's name is Ada."}),
+        ("memory_save", {"changes": [{"op": "add", "text": "The user's name is Ada."}]}),
         ("memory_forget", {"what": "my cat"}),
         ("memory_forget", {"what": "I live in Rome"}),
     ]
-    assert answer.count(chat.forget_result) == 1
+    assert answer.count(PHRASES["en"].found_to_forget) == 1
     chat.view.pop()
-    assert (await chat.answer("none")).count(chat.forget_result) == 1
+    assert (await chat.answer("none")).count(PHRASES["en"].found_to_forget) == 1
 
 
 async def test_without_the_tool_that_erases_a_foreign_wish_drops_the_line():

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from offline_harness import changes, consolidated, consolidation, numbered
 from offline_pairs import PAIRS
+from sampling import examples
 
 from bot.llm.offline import OfflineModel
 from bot.llm.offline.consolidate import consolidate
@@ -321,6 +322,8 @@ async def test_a_summary_quotes_people_and_is_bounded():
         ("The user's mother's birthday is 1 April.", "birthday"),
         ("The user is 34 years old.", "age"),
         ("The user has a cat named Miso.", "pets"),
+        ("Eats fish", "food"),
+        ("The user's fish is called Bubbles.", "pets"),
         ("The user's cat likes tuna.", "pets"),
         ("The user likes sushi.", "likes"),
         ("The user is allergic to nuts.", "health"),
@@ -348,7 +351,7 @@ REPLY = st.sampled_from(["ASSISTANT|Nice. I live in Rome.", "ASSISTANT|Noted: I 
 
 @pytest.mark.slow
 @given(st.lists(SAID, max_size=6), st.lists(MESSAGE | REPLY, max_size=12))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_every_operation_rests_on_literal_words_of_the_cited_message(before, after):
     known = [fact.line for said in before for fact in facts(said)]
     shown = "\n".join(f"[{at}] {line}" for at, line in enumerate(known, start=1))

@@ -116,8 +116,8 @@ async def test_no_answer_holds_a_sign_of_the_form_that_models_read(tmp_path, hos
             e.id for e in await host.tape("fake:1") if said in str(e.payload.get("content"))
         )
         text = f"A walk got me unstuck. {hostile}"
-        concluded = {"type": "conclusion", "text": text, "evidence": [number]}
-        model.steps += [calls(("memory_conclude", concluded)), says("Noted.")]
+        concluded = {"op": "conclusion", "text": text, "entries": [number]}
+        model.steps += [calls(("memory_save", {"changes": [concluded]})), says("Noted.")]
         await host.channel.ask("What do you make of it?")
         ask = host.channel.ask
         told = (

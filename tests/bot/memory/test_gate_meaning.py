@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from bot.memory.gate.claims import unsupported
+from bot.memory.gate.claims import missing, unsupported
 
 DAY = date(2026, 5, 14)  # a Thursday
 TWISTED = [
@@ -50,6 +50,39 @@ def test_what_is_twisted_is_not_carried(said, claim, why):
 @pytest.mark.parametrize(("said", "claim"), HONEST, ids=[one[1] for one in HONEST])
 def test_what_is_said_in_other_words_is_carried(said, claim):
     assert unsupported(claim, said, when=DAY) is None
+
+
+SPELLED = [
+    ("The train leaves at half past five in the afternoon.", "The user's train leaves at 17:30."),
+    ("Morgen früh um halb neun Zahnarzt", "The user has a dentist appointment on 2026-05-15 at 8:30."),
+    ("The stats exam is a week from tomorrow.", "The user has a stats exam on 2026-05-22."),
+    ("Five years ago today I got married.", "The user married on 2021-05-14."),
+    ("My lease runs out at the end of next month.", "The user's lease runs out on 2026-06-30."),
+    ("My wife is pregnant, due in december.", "The user's wife is due in December 2026."),
+    ("I've been sober for a year and a half.", "The user has been sober for 18 months."),
+    ("trabalho pra uma empresa canadense", "The user works for a Canadian company."),
+    ("paid 11.5k for the car", "The user paid 11,500 for the car."),
+    ("我在准备日语N2", "Wang Min is preparing for the Japanese N2 exam."),
+    ("je garde ses chats du 20 au 27 décembre", "The user looks after cats from 20 to 27 December."),
+]  # fmt: skip
+MISSPELLED = [
+    ("I live in Austria.", "The user lives in Australia.", "name"),
+    ("My wife is Christina.", "The user's wife is Christian.", "name"),
+    ("The exam is a week from tomorrow.", "The exam is on 2026-05-21.", "date"),
+    ("My sister married in May 2024.", "The user's sister married in May 2025.", "date"),
+    ("The train leaves at half past five.", "The user's train leaves at 6:30.", "number"),
+    ("I've been sober for a year and a half.", "The user has been sober for 15 months.", "number"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("said", "claim"), SPELLED, ids=[one[1] for one in SPELLED])
+def test_numbers_dates_and_names_may_be_spelled_otherwise(said, claim):
+    assert missing(claim, said, DAY, names=("王敏",), loose=True) is None
+
+
+@pytest.mark.parametrize(("said", "claim", "why"), MISSPELLED, ids=[one[1] for one in MISSPELLED])
+def test_others_than_those_that_were_said_are_missed(said, claim, why):
+    assert why in str(missing(claim, said, DAY, loose=True)).split()
 
 
 def test_what_takes_a_facts_place_may_keep_what_the_fact_says():

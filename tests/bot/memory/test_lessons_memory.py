@@ -14,7 +14,7 @@ from bot.memory.fold import CONSOLIDATION_FAILED
 from bot.memory.snapshot import HISTORY
 from bot.tape.entries import MEMORY_CONSOLIDATED
 from bot.testing.host import Bounds, Host, session_host
-from bot.testing.scripted_model import ScriptedModel, calls, consolidates, learns, says
+from bot.testing.scripted_model import ScriptedModel, calls, consolidates, learns, saves, says
 
 ADA, CUSTOMER = Sender("7", "Ada"), Sender("42", "Carl")
 HEADING = "Data that tapebot looked up; not words of the user."
@@ -66,13 +66,13 @@ async def test_what_the_assistant_made_up_is_not_believed_however_often_it_is_re
         lambda _: steps.pop(0),
         consolidation=lambda _: consolidates("[2026-02-10 10:00] Ada asked.", lie),
     )
-    save = {"content": "- The user loves durian ice cream."}
+    save = saves("The user loves durian ice cream.")
     async with session_host(tmp_path, model, bounds=Bounds(window=20)) as host:
         await host.channel.ask("What do I love?")
         for _ in range(6):
             steps += [
                 calls(("memory_recall", {"query": "durian ice cream"})),
-                calls(("memory_save", save)),
+                calls(save),
                 calls(("memory_daily", save)),
                 says("You love durian ice cream."),
             ]
@@ -107,22 +107,22 @@ async def test_the_block_is_in_the_system_prompt_and_the_tail_is_labelled_as_rec
     last = model.asked()[-1]
     assert last.messages[0]["role"] == "system"
     block = system(last).partition("<memory>")[2].partition("</memory>")[0]
-    assert "- I like green tea" in block
+    assert "- [1] I like green tea" in block
     assert "Minka" not in block
     assert "<memory>" not in rest(last)
     said, _, tail = str(last.messages[-1]["content"]).partition("<records>\n")
     assert said.rstrip().endswith("What is new?")
     assert tail.startswith(f"{HEADING}\n\nLong-term memory, version ")
     assert "saved 2026-02-10 10:00:" in tail
-    assert "- My cat is called Minka" in tail
+    assert "- [2] My cat is called Minka" in tail
     assert tail.endswith("</records>")
     assert all("<records>" not in str(one["content"]) for one in last.messages[1:-1])
 
 
 async def test_of_a_save_the_model_is_told_what_was_written_and_what_was_not_and_why(tmp_path):
     """They said "saved", and nothing was written."""
-    content = "- The user likes green tea.\n- The user was born in 1984 in Quito."
-    model = ScriptedModel([calls(("memory_save", {"content": content})), says("ok")])
+    wanted = saves("The user likes green tea.", "The user was born in 1984 in Quito.")
+    model = ScriptedModel([calls(wanted), says("ok")])
     async with session_host(tmp_path, model) as host:
         await host.channel.ask("I like green tea.")
         [result] = [e.payload for e in await host.tape() if e.kind == "tool_result"]
@@ -181,5 +181,5 @@ async def test_private_facts_beyond_the_prompt_are_recalled_in_private_alone(tmp
         await host.channel.ask(f"What does drawer {untold[0]} hold?")
     assert len(others) == 3
     assert not any("zq" in system(one) + rest(one) for one in others)
-    assert 100 < estimate_tokens(tail.partition("\n</records>")[0]) <= 400
+    assert 60 < estimate_tokens(tail.partition("\n</records>")[0]) <= 400
     assert f"zq{untold[0]:02}qz" in rest(model.asked()[-1])

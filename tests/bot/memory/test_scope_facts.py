@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import examples
 
 from bot.errors import MemoryRefused
 from bot.memory.facts.fact import Evidence, Fact
 from bot.memory.facts.fold import FactFold
 from bot.memory.facts.proposals import Batch, Proposal
-from bot.memory.facts.rendering import difference, render
 from bot.memory.scope import ScopeMemory, last_facts
 from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore
@@ -217,7 +217,7 @@ PROPOSALS = st.builds(
 
 
 @given(st.lists(st.tuples(st.sampled_from(["person", "consolidation", "undo"]), PROPOSALS)))
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 async def test_whatever_is_proposed_the_fold_of_the_tape_says_what_is_believed(steps):
     """And of one attribute of one source one value is current at most."""
     scope = scope_on(MemoryTapeStore())
@@ -279,26 +279,6 @@ async def test_no_change_ends_a_fact_whose_successor_is_not_believed(changes, au
     for at, matter in enumerate(MATTERS):
         begins = matter.partition("{")[0]
         assert at in ended or any(one.text.startswith(begins) for one in scope.active()), matter
-
-
-def test_a_text_given_back_is_a_difference():
-    scope = [
-        _fact(1, "The user lives in Rome."),
-        _fact(2, "The user likes tea."),
-        _fact(3, "The user has a cat."),
-    ]
-    shown = render(scope)
-    change = difference(scope, shown, "- The user lives in Oslo.\n- The user likes tea.\n- New.")
-    assert change.replaced == (("The user lives in Oslo.", 1),)
-    assert change.added == ("New.",)
-    assert change.removed == (3,)
-
-
-def test_what_the_rendering_left_out_is_not_removed_by_a_text_made_from_it():
-    facts = [_fact(number, f"The box {number} is blue.") for number in range(1, 200)]
-    shown = render(facts)
-    assert len(shown.encode()) <= 4_000
-    assert difference(facts, shown, shown).removed == ()
 
 
 def _fact(number: int, text: str) -> Fact:

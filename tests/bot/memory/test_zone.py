@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date, timedelta
 
 import anyio
@@ -10,10 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from sampling import examples
 
 from bot.errors import MemoryRefused
 from bot.memory.guards import check_rewrite, lines_of
-from bot.memory.snapshot import DailyNote
+from bot.memory.snapshot import DailyNote, MemorySnapshot, ZoneFold, zone_entries
 from bot.memory.zone import MemoryZone
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
@@ -108,7 +110,7 @@ class ZoneModel(RuleBasedStateMachine):
 
 
 TestZoneAgainstItsModel = ZoneModel.TestCase
-TestZoneAgainstItsModel.settings = settings(max_examples=40, stateful_step_count=20)
+TestZoneAgainstItsModel.settings = settings(max_examples=examples(40), stateful_step_count=20)
 
 
 async def test_a_zone_without_its_seal_does_not_exist(tmp_path):
@@ -199,3 +201,14 @@ async def test_long_term_memory_that_is_too_long_is_refused_whole_and_says_why()
     assert zone.read().long_term == "- first"
     await zone.save_long_term("é" * 2_000)
     assert zone.read().long_term == "é" * 2_000
+
+
+def test_of_zones_the_highest_version_counts_and_of_equal_ones_the_last():
+    fold = ZoneFold()
+    for version, text in ((3, "three"), (2, "two"), (3, "three again")):
+        zone = zone_entries(MemorySnapshot(version, text), "2026-02-10T09:00:00+00:00")
+        for number, entry in enumerate(zone, start=1):
+            fold.apply(replace(entry, id=number))
+        assert fold.snapshot.version == 3
+        assert fold.snapshot.long_term != "two"
+    assert fold.snapshot.long_term == "three again"

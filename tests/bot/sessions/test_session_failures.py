@@ -6,6 +6,7 @@ import resource
 
 import anyio
 import pytest
+from waiting import until
 
 from bot.errors import (
     ContextOverflow,
@@ -18,7 +19,7 @@ from bot.errors import (
 from bot.memory.spoken import TURN_END
 from bot.tape.entries import CONTEXT_OVERFLOW
 from bot.testing.host import Bounds, session_host
-from bot.testing.scripted_model import Held, ScriptedModel, calls, says
+from bot.testing.scripted_model import Held, ScriptedModel, calls, saves, says
 
 LONG = "word " * 400
 
@@ -56,8 +57,8 @@ async def test_an_answer_cut_at_the_models_limit_says_so(tmp_path):
 async def test_wrong_arguments_and_unknown_tools_come_back_as_errors_to_mend(tmp_path):
     model = ScriptedModel(
         [
-            calls(("memory_save", '{"content": "- A'), ("rm_rf", {}), ("memory_save", {"text": 1})),
-            calls(("memory_save", {"content": "- The user likes tea"})),
+            calls(("memory_save", '{"changes": [{'), ("rm_rf", {}), ("memory_save", {"text": 1})),
+            calls(saves("The user likes tea")),
             says("mended"),
         ]
     )
@@ -67,7 +68,7 @@ async def test_wrong_arguments_and_unknown_tools_come_back_as_errors_to_mend(tmp
     assert [one["status"] for one in results] == ["error", "error", "error", "ok"]
     assert "arguments of memory_save are wrong" in results[0]["content"]
     assert "There is no tool 'rm_rf'" in results[1]["content"]
-    assert "It takes: content, removed" in results[2]["content"]
+    assert "It takes: changes" in results[2]["content"]
     # Providers refuse a history whose arguments are no JSON object.
     [called] = [m for m in model.requests[1].messages if "tool_calls" in m]
     assert called["tool_calls"][0]["function"]["arguments"].startswith('{"malformed"')
@@ -209,9 +210,11 @@ async def test_one_message_that_crashes_costs_the_others_of_its_turn_no_answer(t
         with anyio.fail_after(20):
             await held.entered.wait()
         bomb, tea = await host.channel.send("bomb"), await host.channel.send("I like tea")
-        with anyio.fail_after(20):
-            while "I like tea" not in str(await host.tape()):
-                await anyio.sleep(0.01)  # files have no event
+
+        async def there() -> bool:
+            return "I like tea" in str(await host.tape())
+
+        await until(there)
         held.release.set()
         assert await host.channel.answer_to(cake) == "fine"
         assert await host.channel.answer_to(tea) == "tea it is"
@@ -233,7 +236,7 @@ async def test_a_crash_is_survived_by_the_turn(tmp_path):
     """The turn is taken up again; a tool that had run does not run twice."""
     steps = iter(
         [
-            calls(("memory_save", {"content": "- The user likes tea."})),
+            calls(saves("The user likes tea.")),
             RuntimeError("a defect"),
             says("saved"),
         ]
@@ -279,9 +282,9 @@ async def test_a_turn_that_ends_in_an_error_shows_what_was_said_until_then(tmp_p
 
 async def test_a_full_disk_is_told_and_the_turn_goes_on_once_there_is_room(tmp_path):
     """Nothing is said to be saved that the disk refused."""
-    held = Held(calls(("memory_save", {"content": "- The user likes tea."})))
+    held = Held(calls(saves("The user likes tea.")))
     steps = iter([held, says("Saved.")])
-    again = calls(("memory_save", {"content": "- The user likes tea."}))
+    again = calls(saves("The user likes tea."))
     model = ScriptedModel(lambda _: next(steps))
     async with session_host(tmp_path, model) as host:
         sent = await host.channel.send("I like tea")

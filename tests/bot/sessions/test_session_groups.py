@@ -286,8 +286,8 @@ async def test_an_edited_caption_keeps_the_files_that_came_with_it(tmp_path):
     assert "b.txt" in message
 
 
-async def test_in_a_group_no_model_takes_lines_of_memory_away_for_a_member(tmp_path):
-    save = {"content": "- Bob is great", "removed": ["- The door code is 4711"]}
+async def test_in_a_group_no_model_ends_facts_for_a_member(tmp_path):
+    save = {"changes": [{"op": "change", "fact": 1, "text": "Bob is great"}]}
     model = ScriptedModel([calls(("memory_save", save)), says("done")])
     async with session_host(tmp_path, model) as host:
         sent = await host.channel.send("/memory add The door code is 4711", private=False)

@@ -9,7 +9,7 @@ from bot.llm.base import ModelRequest, estimate_tokens
 from bot.memory.spoken import LOOP_STEP
 from bot.tape.entries import TapeEntry
 from bot.testing.host import session_host
-from bot.testing.scripted_model import ScriptedModel, calls, consolidates, says
+from bot.testing.scripted_model import ScriptedModel, calls, consolidates, saves, says
 
 WINDOW = 3_000
 WIRE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -45,7 +45,7 @@ async def test_a_tool_that_the_model_invented_has_a_name_that_providers_take(tmp
 
 async def test_no_user_message_stands_right_behind_a_tools_result(tmp_path):
     """A save shows at the end of the tool's message, and a follow-up behind an assistant's word."""
-    save = calls(("memory_save", {"content": "- Ada likes tea."}))
+    save = calls(saves("Ada likes tea."))
     model = ScriptedModel([save, says("saved"), says("ok")])
     async with session_host(tmp_path, model) as host:
         await host.channel.ask("I like tea")
@@ -55,23 +55,18 @@ async def test_no_user_message_stands_right_behind_a_tools_result(tmp_path):
         assert "tool user" not in " ".join(roles)
     last = model.requests[1].messages[-1]
     assert last["role"] == "tool"
-    assert "- Ada likes tea." in last["content"].partition("<records>")[2]
+    assert "- [1] Ada likes tea." in last["content"].partition("<records>")[2]
 
 
-async def test_a_save_that_forgets_a_line_is_refused_and_can_be_mended(tmp_path):
-    def save(content):
-        return calls(("memory_save", {"content": content}))
-
-    forgets, whole = "- Ada likes jazz.", "- My code is 4711\n- Ada likes jazz."
-    model = ScriptedModel([says("a"), save(forgets), save(whole), says("c")])
+async def test_a_change_that_names_another_facts_number_takes_nothing_away(tmp_path):
+    drops = ("memory_save", {"changes": [{"op": "change", "fact": 1, "text": "Ada likes jazz."}]})
+    model = ScriptedModel([says("a"), calls(drops), says("c")])
     async with session_host(tmp_path, model) as host:
         await host.channel.ask("Remember that my code is 4711")
         await host.channel.ask("I like jazz")
         memory = await host.channel.ask("/memory")
     assert "4711" in memory
     assert "Ada likes jazz." in memory
-    refusal = model.requests[2].messages[-1]["content"]
-    assert "would drop 1 of 1 facts ('My code is 4711')" in refusal
 
 
 async def test_a_window_too_small_for_a_portion_is_consolidated_in_smaller_ones(tmp_path):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import anyio
 import pytest
+from waiting import until
 
 from bot.agent.views.registry import context_builder
 from bot.errors import ContextOverflow
@@ -61,11 +61,10 @@ async def test_no_prompt_of_a_problem_holds_a_word_of_another(tmp_path, builder)
             return calls(
                 ("memory_recall", {"query": wanted[0]}),
                 ("memory_recall", {}),
-                ("tape_search", {"query": wanted[0]}),
-                ("tape_search", {}),
-                ("tape_anchors", {"topic": wanted[0]}),
-                ("tape_anchors", {}),
-                ("tape_info", {}),
+                ("memory_recall", {"query": wanted[0], "kind": "messages"}),
+                ("memory_recall", {"kind": "tools"}),
+                ("memory_recall", {"query": wanted[0], "kind": "phases"}),
+                ("memory_recall", {"kind": "phases"}),
                 ("memory_show", {}),
             )
         return says("I see")
@@ -97,7 +96,7 @@ async def test_no_prompt_of_a_problem_holds_a_word_of_another(tmp_path, builder)
 
 
 async def test_the_summary_of_another_problem_is_told_when_it_is_asked_for_by_name(tmp_path):
-    steps = iter([calls(("problem_list", {})), says("there are two")])
+    steps = iter([calls(("problem_note", {"kind": "list"})), says("there are two")])
     model = ScriptedModel(lambda _: next(steps))
     async with session_host(tmp_path, model) as host:
         await host.channel.ask("/problem new Music")
@@ -204,7 +203,9 @@ async def test_what_came_during_a_turn_that_wants_another_problem_is_answered_in
     tmp_path,
 ):
     held = Held(says("opened"))
-    steps = iter([calls(("problem_open", {"problem": "Taxes"})), held, says("still here")])
+    steps = iter(
+        [calls(("problem_note", {"kind": "open", "text": "Taxes"})), held, says("still here")]
+    )
     model = ScriptedModel(lambda _: next(steps))
     async with session_host(tmp_path, model) as host:
         first = await host.channel.send("let us do the taxes")
@@ -230,9 +231,7 @@ async def settled_messages(host: Host, count: int) -> None:
         found = [e for e in await host.tape() if e.kind == "message"]
         return sum(e.payload["role"] == "user" for e in found) >= count
 
-    with anyio.fail_after(30):
-        while not await enough():
-            await anyio.sleep(0.002)  # files have no event
+    await until(enough)
 
 
 async def test_what_was_overheard_in_one_problem_is_taken_in_by_no_turn_of_another(tmp_path):

@@ -13,6 +13,18 @@ from bot.testing.scripted_model import ScriptedModel, calls, says
 from bot.tools.registry import MAX_RESULT
 
 
+def add(*texts: str) -> list[dict[str, Any]]:
+    return [{"op": "add", "text": text} for text in texts]
+
+
+def change(fact: int, text: str) -> dict[str, Any]:
+    return {"op": "change", "fact": fact, "text": text}
+
+
+def end(*facts: int) -> list[dict[str, Any]]:
+    return [{"op": "end", "fact": fact} for fact in facts]
+
+
 class Chat:
     """A chat whose model calls the tool that the test names, and then answers."""
 
@@ -26,6 +38,14 @@ class Chat:
         await self.host.channel.ask(said)
         results = [e for e in await self.host.tape() if e.kind == "tool_result"]
         return results[-1].payload["content"]
+
+    async def save(self, said: str, /, *changes: dict[str, Any]) -> str:
+        return await self.tool("memory_save", said, changes=list(changes))
+
+    async def facts(self) -> list[str]:
+        """Return the facts that the next prompt shows, with their numbers."""
+        shown = await self.tool("memory_show")
+        return [line for line in shown.splitlines() if line.startswith("- [")]
 
 
 @pytest.fixture
@@ -64,9 +84,9 @@ MAIL = "From: Eva\nSubject: Trip\n\nI am moving to Madrid in June.\nBest,\nEva"
 
 async def test_what_a_pasted_mail_says_is_not_saved_and_what_stands_beside_it_is(chat):
     said = f"Eva wrote me!\n\n{MAIL}\n\nI live in Kiel."
-    told = await chat.tool("memory_save", said, content="- I am moving to Madrid in June")
+    told = await chat.save(said, *add("I am moving to Madrid in June"))
     assert "Saved" not in told
-    assert "Saved" in await chat.tool("memory_save", said, content="- I live in Kiel")
+    assert "Saved" in await chat.save(said, *add("I live in Kiel"))
 
 
 async def test_recall_marks_what_was_pasted(chat):
@@ -91,45 +111,162 @@ async def test_recall_that_finds_nothing_says_so(chat):
     assert await chat.tool("memory_recall", query="zebra") == "No matching records."
 
 
-async def test_a_save_that_would_lose_facts_is_refused_with_what_to_do(chat):
-    words = ("alpha", "beta", "gamma", "delta")
-    facts = "\n".join(f"- I like {word}" for word in words)
-    said = ". ".join(f"I like {word}" for word in words)
-    assert "Saved" in await chat.tool("memory_save", said, content=facts)
-    told = await chat.tool("memory_save", content="- I like alpha")
-    assert "Saved" not in told
-    assert "keep them, or name each one" in told
-    removed = ["I like beta", "- I like gamma", "I like delta"]
-    said = "Forget that I like beta, gamma and delta"
-    assert "Saved" in await chat.tool(
-        "memory_save", said, content="- I like alpha", removed=removed
+async def test_facts_are_added_changed_and_ended_by_their_numbers_in_one_call(chat):
+    said = "I live in Rome. I have a car. I like tea."
+    assert "Saved" in await chat.save(said, *add("I live in Rome", "I have a car", "I like tea"))
+    said = "I live in Oslo now, and I sold the car. I like coffee, too."
+    told = await chat.save(said, change(1, "I live in Oslo"), *end(2), *add("I like coffee"))
+    assert told == (
+        "Saved to long-term memory (version 3): [4] I live in Oslo; [2] has ended; [5] I like coffee."
     )
+    assert await chat.facts() == [
+        "- [3] I like tea (2026-02-10)",
+        "- [4] I live in Oslo (2026-02-10)",
+        "- [5] I like coffee (2026-02-10)",
+    ]
 
 
-@pytest.mark.parametrize("removed", [[], ["Lotte: piano on Wednesdays at 16:00"]])
-async def test_a_line_whose_change_is_refused_stays_as_it_was(chat, removed):
-    """The model repeats the day, which is not in what was said last."""
+async def test_facts_stand_in_the_prompt_with_their_numbers_and_days(chat):
+    await chat.save("I live in Rome.", *add("I live in Rome"))
+    await chat.host.channel.ask("/new now")
+    await chat.host.channel.ask("hi")
+    assert "- [1] I live in Rome (2026-02-10)" in chat.model.asked()[-1].messages[0]["content"]
+
+
+async def test_a_fact_that_nobody_took_back_is_not_ended_or_changed_by_another_number(chat):
+    await chat.save("I live in Rome.", *add("I live in Rome"))
+    assert "Not ended (" in await chat.save("I like tea", *end(1))
+    assert "there is no fact 7" in await chat.save("I like tea", *end(7))
+    assert "there is no fact 7" in await chat.save("I like tea", change(7, "I like tea"))
+    assert await chat.facts() == ["- [1] I live in Rome (2026-02-10)"]
+
+
+async def test_what_is_tidied_up_keeps_everything_that_was_said(chat):
+    """Eight facts become four, though the person only asks for order."""
+    first = ["Lotte has piano on Wednesdays", "Emil has judo on Fridays", "Jonas is a baker",
+             "Jonas works at Bosch", "Miso is a cat", "Miso is black", "The car is a Skoda",
+             "The car is from 2014"]  # fmt: skip
+    assert "Not saved" not in await chat.save(". ".join(first), *add(*first))
+    await chat.host.channel.ask("/new now")
+    merged = [
+        change(1, "Lotte has piano on Wednesdays; Emil has judo on Fridays"),
+        change(3, "Jonas is a baker; Jonas works at Bosch"),
+        change(5, "Miso is a cat; Miso is black"),
+        change(7, "The car is a Skoda; The car is from 2014"),
+    ]
+    told = await chat.save("Tidy up what you know about me.", *merged, *end(2, 4, 6, 8))
+    assert "Not" not in told
+    assert len(await chat.facts()) == 4
+    why = await chat.host.channel.ask("/memory why 9")
+    assert "Lotte has piano on Wednesdays" in why
+    assert "Emil has judo on Fridays" in why
+
+
+async def test_a_fact_may_be_split_and_a_duplicate_ended(chat):
+    both = "My cat Miso is black and my car is a Skoda."
+    await chat.save(both, *add("The cat Miso is black and the car is a Skoda"))
+    await chat.host.channel.ask("/new now")
+    told = await chat.save(
+        "Tidy up.", change(1, "The cat Miso is black"), *add("The car is a Skoda")
+    )
+    assert "Not saved" not in told
+    assert [line.partition("] ")[2] for line in await chat.facts()] == [
+        "The cat Miso is black (2026-02-10)",
+        "The car is a Skoda (2026-02-10)",
+    ]
+
+
+@pytest.mark.parametrize(
+    "tidied",
+    [
+        [change(1, "Lotte has piano"), *end(2)],
+        [change(1, "Lotte has piano on Wednesdays"), *end(2)],
+        [change(1, "Lotte has piano on Thursdays and Emil has judo"), *end(2)],
+        end(1, 2),
+    ],
+)
+async def test_tidying_up_drops_and_changes_nothing_that_was_said(chat, tidied):
+    first = ["Lotte has piano on Wednesdays", "Emil has judo"]
+    await chat.save(". ".join(first), *add(*first))
+    await chat.host.channel.ask("/new now")
+    before = await chat.facts()
+    told = await chat.save("Tidy up what you know about me.", *tidied)
+    assert "Not " in told
+    left = " ".join(await chat.facts())
+    assert all(word in left for one in before for word in one.partition("] ")[2].split()[:4])
+
+
+async def test_a_member_of_a_group_adds_and_changes_nothing(chat):
+    await chat.save("I live in Rome.", *add("I live in Rome"))
+    for one in (change(1, "I live in Oslo"), *end(1)):
+        chat.steps = [calls(("memory_save", {"changes": [one]}))]
+        sent = await chat.host.channel.send("I live in Oslo now", private=False, role="member")
+        await chat.host.channel.answer_to(sent)
+        results = [e for e in await chat.host.tape() if e.kind == "tool_result"]
+        assert "only an owner may change or end facts" in results[-1].payload["content"]
+
+
+async def test_a_fact_whose_change_is_refused_stays_as_it_was(chat):
+    """The model makes up a day that nobody said."""
     old = "Lotte: piano on Wednesdays at 16:00"
-    assert "Saved" in await chat.tool("memory_save", old, content=old)
-    new = "Lotte: piano on Wednesdays at 17:00"
-    said = "Lotte's piano moved to 17:00, same day."
-    told = await chat.tool("memory_save", said, content=new, removed=removed)
+    assert "Saved" in await chat.save(old, *add(old))
+    new = "Lotte: piano on Fridays at 17:00"
+    told = await chat.save("Lotte's piano moved to 17:00, same day.", change(1, new))
     assert told.startswith("Nothing was changed in long-term memory. Not saved (")
     assert repr(new) in told
+    assert "mend what was not saved once" in told
     assert old in await chat.tool("memory_show")
 
 
-@pytest.mark.parametrize("content", ["(nothing)", "x" * 9_000])
-async def test_a_save_that_is_no_memory_is_refused(chat, content):
-    told = await chat.tool("memory_save", content=content)
-    assert "Saved" not in told
+async def test_what_a_fact_says_already_needs_not_be_said_again_to_change_the_rest(chat):
+    old = "Lotte: piano on Wednesdays at 16:00"
+    await chat.save(old, *add(old))
+    said = "Lotte's piano moved to 17:00, same day."
+    assert "Saved" in await chat.save(said, change(1, "Lotte: piano on Wednesdays at 17:00"))
+    [line] = await chat.facts()
+    assert "Wednesdays at 17:00" in line
+
+
+@pytest.mark.parametrize("text", ["(nothing)", "x" * 9_000])
+async def test_a_save_that_is_no_memory_is_refused(chat, text):
+    assert "Saved" not in await chat.save("do it", *add(text))
     assert (await chat.host.events("memory.long_term")) == []
 
 
 async def test_a_save_of_what_is_there_already_makes_no_new_version(chat):
-    await chat.tool("memory_save", content="- A")
-    assert "already says exactly this" in await chat.tool("memory_save", content="- A\n")
-    assert len(await chat.host.events("memory/seal")) == 2
+    await chat.save("I like tea", *add("I like tea"))
+    assert "[1] I like tea" in await chat.save("I like tea", *add("I like tea"))
+    assert len(await chat.host.events("memory.long_term")) == 1
+
+
+async def test_a_telephone_number_is_found_and_tapebot_asks_with_buttons(chat):
+    await chat.host.channel.ask("My number is 0151 2345678.")
+    chat.steps = [calls(("memory_forget", {"what": "0151 2345678"})), says("I found it.")]
+    told = await chat.host.channel.ask("Please forget my number.")
+    assert told.startswith("I found it.\n\nThis would be erased for good:")
+    assert "0151 2345678" in told
+    answer = chat.host.channel.answers[-1]
+    assert answer.buttons[0].label == "Erase"
+    assert answer.buttons[0].command.startswith("/memory forget yes ")
+    await chat.host.channel.ask(answer.buttons[0].command)
+    assert "0151" not in str([e.payload for e in await chat.host.tape()])
+
+
+async def test_tools_that_cannot_be_used_now_are_not_offered(chat, tmp_path):
+    await chat.host.channel.ask("hi")
+    names = {tool.name for tool in chat.model.asked()[-1].tools}
+    assert len(names) == 8
+    assert names.isdisjoint({"problem_note", "skill_read"})
+    await chat.host.channel.ask("/problem new Taxes")
+    folder = tmp_path / "workspace" / "skills" / "cooking"
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text("---\nname: cooking\ndescription: Cooks.\n---\nStir.")
+    chat.host.clock.advance(3_600)
+    await chat.host.channel.ask("hi")
+    assert {tool.name for tool in chat.model.asked()[-1].tools} - names == {
+        "problem_note",
+        "skill_read",
+    }
 
 
 @pytest.mark.parametrize("day", ["yesterday", "2026-02-30", "2025-01-01"])
@@ -151,10 +288,10 @@ async def test_notes_past_the_retention_are_pruned_by_the_next_write(chat):
 
 async def test_clearing_says_how_to_bring_it_back(chat):
     assert "empty already" in await chat.tool("memory_clear")
-    await chat.tool("memory_save", content="- A")
+    await chat.save("I like tea", *add("I like tea"))
     assert "/memory undo" in await chat.tool("memory_clear")
     await chat.host.channel.ask("/memory undo")
-    assert "A (today)" in await chat.host.channel.ask("/memory")
+    assert "I like tea (today)" in await chat.host.channel.ask("/memory")
 
 
 async def test_a_result_too_long_for_the_prompt_is_cut_and_says_so(chat, tmp_path):
@@ -172,39 +309,21 @@ async def test_a_skill_that_does_not_exist_comes_back_as_an_error(chat):
     assert "there is no skill 'cooking'" in await chat.tool("skill_read", name="cooking")
 
 
-async def test_a_numbered_list_of_what_is_known_changes_nothing(tmp_path):
-    numbered = "# Memory\n1. I live in Rome\n2) My sister is called Anna"
-    model = ScriptedModel(
-        [says("ok"), says("ok"), calls(("memory_save", {"content": numbered})), says("done")]
-    )
-    async with session_host(tmp_path, model) as host:
-        await host.channel.ask("Remember that I live in Rome")
-        await host.channel.ask("Remember that my sister is called Anna")
-        await host.channel.ask("tidy up")
-        [result] = [e for e in await host.tape() if e.kind == "tool_result"]
-        listed = await host.channel.ask("/memory")
-    assert result.payload["content"] == "Long-term memory already says exactly this."
-    assert "2 facts" in listed
-
-
-async def test_very_many_new_lines_are_refused_before_each_is_compared(tmp_path):
-    lines = "\n".join(f"- item {number}" for number in range(400))
-    model = ScriptedModel(
-        [
-            calls(("memory_save", {"content": lines}), ("memory_daily", {"content": lines})),
-            says("x"),
-        ]
-    )
+async def test_very_many_changes_are_refused_before_each_is_compared(tmp_path):
+    items = [f"item {number}" for number in range(400)]
+    lines = "\n".join(f"- {one}" for one in items)
+    wanted = calls(("memory_save", {"changes": add(*items)}), ("memory_daily", {"content": lines}))
+    model = ScriptedModel([wanted, says("x")])
     async with session_host(tmp_path, model) as host:
         await host.channel.ask("save all that")
         results = [e.payload["content"] for e in await host.tape() if e.kind == "tool_result"]
     assert len(results) == 2
-    assert all("400 new lines" in result for result in results)
+    assert all("400 changes" in result for result in results)
 
 
 async def test_tomorrow_is_counted_from_the_day_where_the_person_is(tmp_path):
     """At ten in the evening in London it is the next day in Tokyo."""
-    save = {"content": "- The user's exam is on 2026-02-12"}
+    save = {"changes": add("The user's exam is on 2026-02-12")}
     model = ScriptedModel([calls(("memory_save", save)), says("ok")])
     clock = ManualClock(datetime(2026, 2, 10, 22, tzinfo=UTC))
     bounds = Bounds(timezone="Asia/Tokyo")

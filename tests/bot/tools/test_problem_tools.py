@@ -15,10 +15,20 @@ from bot.memory.load import load_fold
 from bot.tape.service import TapeService
 from bot.testing.host import Host, session_host
 from bot.testing.scripted_model import ScriptedModel, calls, says
-from bot.tools.problem import PROBLEM_TOOLS
+from bot.tools.problem import PROBLEM
 
 BOB = Sender("8", "Bob")
-NAMES = ("problem_list", "problem_open", "problem_note", "problem_close")
+DONE = {"paused": "pause", "background": "background", "completed": "complete"}
+
+
+def work(name: str, **arguments: Any) -> tuple[str, dict[str, Any]]:
+    """Return the call that notes something, or does something with a problem."""
+    if name == "close":
+        kind, text = DONE[arguments["state"]], arguments.get("problem", "")
+        return "problem_note", {"kind": kind, "text": text}
+    if name == "open":
+        return "problem_note", {"kind": "open", "text": arguments["problem"]}
+    return "problem_note", arguments if name == "note" else {"kind": name, **arguments}
 
 
 class Chat:
@@ -45,7 +55,7 @@ class Chat:
         return found[-len(planned) :]
 
     async def one(self, name: str, **arguments: Any) -> str:
-        return (await self.call((f"problem_{name}", arguments)))[0]
+        return (await self.call(work(name, **arguments)))[0]
 
     async def states(self) -> dict[str, str]:
         return {one.name: one.state for one in await self.problems()}
@@ -66,13 +76,10 @@ async def chat(tmp_path: Path):
         yield made
 
 
-def test_the_four_of_them_cost_little_in_every_prompt():
-    specs = [
-        {"name": one.name, "description": one.description, "parameters": one.parameters}
-        for one in (tool.spec() for tool in PROBLEM_TOOLS)
-    ]
-    assert sorted(one["name"] for one in specs) == sorted(NAMES)
-    assert estimate_tokens(json.dumps(specs)) <= 255
+def test_it_costs_little_in_every_prompt():
+    spec = PROBLEM.spec()
+    told = {"name": spec.name, "description": spec.description, "parameters": spec.parameters}
+    assert estimate_tokens(json.dumps(told)) <= 180
 
 
 async def test_a_problem_that_is_opened_is_worked_on_once_the_answer_is_given(chat):
@@ -106,7 +113,7 @@ async def test_opening_makes_a_problem_once_and_a_name_that_is_done_begins_anew(
 async def test_the_current_problem_is_closed_once_the_answer_is_given(chat, state):
     await chat.one("open", problem="Taxes")
     await chat.one("note", kind="must", text="be done by May")
-    [told, listed] = await chat.call(("problem_close", {"state": state}), ("problem_list", {}))
+    [told, listed] = await chat.call(work("close", state=state), work("list"))
     assert told == f"'Taxes' will be {state} once you have answered; answer now."
     assert "p1: Taxes (worked on now" in listed
     assert await chat.states() == {"Taxes": state, "general": "active"}
@@ -124,9 +131,7 @@ async def test_another_problem_is_closed_at_once(chat):
 
 async def test_what_is_closed_and_what_is_opened_in_one_turn_both_count(chat):
     await chat.one("open", problem="Taxes")
-    await chat.call(
-        ("problem_close", {"state": "completed"}), ("problem_open", {"problem": "Trip"})
-    )
+    await chat.call(work("close", state="completed"), work("open", problem="Trip"))
     assert await chat.states() == {"Taxes": "completed", "Trip": "active", "general": "paused"}
 
 
@@ -171,10 +176,8 @@ async def test_of_other_problems_the_list_tells_the_summary_and_what_is_done_is_
     ("name", "arguments"),
     [
         ("note", {"kind": "mood", "text": "x"}),
-        ("note", {"kind": "ask"}),
         ("note", {"kind": "ask", "text": "x", "who": "me"}),
-        ("open", {}),
-        ("close", {"state": "active"}),
+        ("active", {}),
         ("list", {"all": True}),
     ],
 )
@@ -192,11 +195,8 @@ async def test_a_note_is_no_place_for_secrets_and_nothing_is_noted_while_memory_
 
 async def test_in_a_group_a_member_moves_the_model_to_no_switch(chat):
     await chat.one("open", problem="Taxes")
-    for name, arguments in (
-        ("problem_open", {"problem": "general"}),
-        ("problem_close", {"state": "completed"}),
-    ):
-        [told] = await chat.call((name, arguments), sender=BOB, role="member", private=False)
+    for wanted in (work("open", problem="general"), work("close", state="completed")):
+        [told] = await chat.call(wanted, sender=BOB, role="member", private=False)
         assert "only an owner" in told
     assert await chat.states() == {"Taxes": "active", "general": "paused"}
 
@@ -215,7 +215,7 @@ async def test_a_call_that_a_kill_cut_short_makes_and_wants_one_problem(tmp_path
             return await super().complete(request, on_text)
 
     model = Interrupted(chat._step)
-    chat.planned = [("problem_open", {"problem": "Taxes"})]
+    chat.planned = [work("open", problem="Taxes")]
     async with session_host(tmp_path, model) as host:
         sent = await host.channel.send("do it")
         with anyio.fail_after(30):

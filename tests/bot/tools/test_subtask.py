@@ -15,7 +15,7 @@ from bot.testing.host import Bounds, Host, session_host
 from bot.testing.scripted_model import USAGE, Held, ScriptedModel, calls, says
 
 INSTRUCTIONS = "Find out who plays the cello."
-RUN = calls(("task_run", {"instructions": INSTRUCTIONS}))
+RUN = calls(("memory_recall", {"query": INSTRUCTIONS, "aside": True}))
 
 
 def is_task(request: ModelRequest) -> bool:
@@ -31,7 +31,7 @@ async def test_its_steps_do_not_reach_the_conversation_and_its_result_does(tmp_p
         [
             says("nice"),
             RUN,
-            calls(("tape_search", {"query": "cello"})),
+            calls(("memory_recall", {"query": "cello", "kind": "messages"})),
             calls(("memory_recall", {"query": "cello"}), text="let me look"),
             says("Beatrix does [#5]."),
             says("Your sister Beatrix."),
@@ -45,7 +45,7 @@ async def test_its_steps_do_not_reach_the_conversation_and_its_result_does(tmp_p
         assert await host.channel.ask("who plays?") == "Your sister Beatrix."
         assert await results(host) == ["Beatrix does [#5]."]
         names = [call["name"] for e in await host.tape() for call in e.calls]
-        assert names == ["task_run"]
+        assert names == ["memory_recall"]
         await host.channel.ask("thanks")
     tasks = [one for one in model.requests if is_task(one)]
     assert len(tasks) == 3
@@ -62,7 +62,7 @@ async def test_its_steps_do_not_reach_the_conversation_and_its_result_does(tmp_p
         "tool",
     ]
     assert "let me look" not in str(model.asked()[-1].messages)
-    assert "tape_search" not in str(model.asked()[-1].messages)
+    assert '"kind"' not in str(model.asked()[-1].messages)
 
 
 async def test_it_can_read_and_change_nothing(tmp_path):
@@ -70,9 +70,9 @@ async def test_it_can_read_and_change_nothing(tmp_path):
         [
             RUN,
             calls(
-                ("memory_save", {"content": "- owned"}),
+                ("memory_save", {"changes": [{"op": "add", "text": "owned"}]}),
                 ("tape_handoff", {"name": "phase", "summary": "x"}),
-                ("task_run", {"instructions": "again"}),
+                ("memory_recall", {"query": "again", "aside": True}),
             ),
             says("done"),
             says("ok"),
@@ -84,17 +84,17 @@ async def test_it_can_read_and_change_nothing(tmp_path):
         assert await host.events("phase") == []
         assert len(await host.events(TASK_RUN)) == 1
     tasks = [one for one in model.requests if is_task(one)]
-    assert [tool.name for tool in tasks[0].tools] == [
-        "memory_recall",
-        "tape_anchors",
-        "tape_search",
-    ]
+    assert [tool.name for tool in tasks[0].tools] == ["memory_recall"]
+    assert "aside" not in tasks[0].tools[0].parameters["properties"]
     refused = [m["content"] for m in tasks[1].messages if m["role"] == "tool"]
-    assert [text.startswith("There is no tool") for text in refused] == [True] * 3
+    assert [text.startswith("There is no tool") for text in refused] == [True, True, False]
+    assert "arguments of memory_recall are wrong" in refused[2]
 
 
 async def test_what_it_used_is_counted_into_the_turn_and_told_on_the_tape(tmp_path):
-    model = ScriptedModel([RUN, calls(("tape_anchors", {})), says("done"), says("ok")])
+    model = ScriptedModel(
+        [RUN, calls(("memory_recall", {"kind": "phases"})), says("done"), says("ok")]
+    )
     async with session_host(tmp_path, model) as host:
         await host.channel.ask("go")
         [audit] = await host.events(TASK_RUN)
@@ -113,7 +113,7 @@ async def test_what_it_used_is_counted_into_the_turn_and_told_on_the_tape(tmp_pa
 async def test_one_that_never_ends_is_bounded(tmp_path):
     def step(request: ModelRequest):
         if is_task(request):
-            return calls(("tape_anchors", {}))
+            return calls(("memory_recall", {"kind": "phases"}))
         return RUN if request.messages[-1]["role"] == "user" else says("ok")
 
     model = ScriptedModel(step)
@@ -138,7 +138,12 @@ async def test_a_result_is_never_empty_and_never_too_long(tmp_path, text):
 
 async def test_a_models_error_is_the_result_and_what_was_spent_before_counts(tmp_path):
     model = ScriptedModel(
-        [RUN, calls(("tape_anchors", {})), TransientModelError("down"), says("sorry")]
+        [
+            RUN,
+            calls(("memory_recall", {"kind": "phases"})),
+            TransientModelError("down"),
+            says("sorry"),
+        ]
     )
     async with session_host(tmp_path, model) as host:
         assert await host.channel.ask("go") == "sorry"
@@ -150,7 +155,7 @@ async def test_a_models_error_is_the_result_and_what_was_spent_before_counts(tmp
 
 async def test_stop_ends_it_and_leaves_nothing_of_it(tmp_path):
     held = Held(says("never"))
-    model = ScriptedModel([RUN, calls(("tape_anchors", {})), held, says("ok")])
+    model = ScriptedModel([RUN, calls(("memory_recall", {"kind": "phases"})), held, says("ok")])
     async with session_host(tmp_path, model) as host:
         await host.channel.send("go")
         with anyio.fail_after(30):
@@ -174,8 +179,8 @@ from bot.testing.scripted_model import Held, ScriptedModel, calls, says
 
 async def main():
     held = Held(says("never"))
-    run = calls(("task_run", {"instructions": "Find out."}))
-    model = ScriptedModel([run, calls(("tape_anchors", {})), held])
+    run = calls(("memory_recall", {"query": "Find out.", "aside": True}))
+    model = ScriptedModel([run, calls(("memory_recall", {"kind": "phases"})), held])
     async with session_host(Path(sys.argv[1]), model) as host:
         await host.channel.send("go")
         await held.entered.wait()
@@ -200,7 +205,7 @@ async def test_a_kill_in_the_middle_leaves_nothing_of_it_and_it_is_run_again(tmp
         assert await results(host) == ["Beatrix."]
         # The killed one had made a step of its own.
         assert [e.data["steps"] for e in await host.events(TASK_RUN)] == [1]
-        assert [call["name"] for e in await host.tape() for call in e.calls] == ["task_run"]
+        assert [call["name"] for e in await host.tape() for call in e.calls] == ["memory_recall"]
     assert is_task(again.requests[0])
 
 
@@ -223,4 +228,5 @@ async def test_a_small_model_is_not_given_it(tmp_path):
     model = ScriptedModel([says("ok")], profile=CapabilityProfile(small=True))
     async with session_host(tmp_path, model) as host:
         await host.channel.ask("hi")
-    assert "task_run" not in {tool.name for tool in model.requests[0].tools}
+    [recall] = [tool for tool in model.requests[0].tools if tool.name == "memory_recall"]
+    assert "aside" not in recall.parameters["properties"]

@@ -46,7 +46,9 @@ async def test_a_search_finds_words_with_date_speaker_entry_and_neighbours(chat)
     chat.host.clock.advance(2 * 86_400)
     await chat.host.channel.ask("My sister Beatrix plays the cello.")
     await chat.host.channel.ask("/new now")
-    found = await chat.tool("tape_search", query="cello", text="who plays the cello?")
+    found = await chat.tool(
+        "memory_recall", query="cello", kind="messages", text="who plays the cello?"
+    )
     number = await chat.number("My sister Beatrix plays the cello.")
     lines = found.splitlines()
     assert lines[0] == f"- 2026-02-12 10:00, Ada [#{number}]: My sister Beatrix plays the cello."
@@ -61,33 +63,33 @@ async def test_a_search_has_filters(chat):
     chat.host.clock.advance(5 * 86_400)
     await chat.host.channel.send("tea of Bob", sender=Sender("8", "Bob"))
     await chat.host.channel.ask("tea on a later day")
-    recent = await chat.tool("tape_search", query="tea", days=2)
+    recent = await chat.tool("memory_recall", query="tea", kind="messages", days=2)
     assert "- 2026-02-10" not in recent
     assert "later day" in recent
-    hits = await chat.tool("tape_search", query="tea", sender="bob")
+    hits = await chat.tool("memory_recall", query="tea", who="bob")
     assert next(line for line in hits.splitlines() if line[0] == "-").endswith("tea of Bob")
-    assert await chat.tool("tape_search", query="tea", kind="anchor") == "No matching records."
-    one = await chat.tool("tape_search", query="tea", limit=1)
-    assert sum(line.startswith("- ") for line in one.splitlines()) == 1
+    assert await chat.tool("memory_recall", query="tea", kind="history") == "No matching records."
 
 
 async def test_a_search_never_shows_another_session(chat):
     await chat.host.channel.ask("the secret is aleph", chat="2")
-    assert "aleph" not in await chat.tool("tape_search", query="secret aleph")
+    assert "aleph" not in await chat.tool("memory_recall", query="secret aleph", kind="messages")
     assert "aleph" not in await chat.host.channel.ask("/tape search aleph secret")
 
 
 async def test_what_was_looked_up_is_not_found_again(chat):
     await chat.host.channel.ask("The bicycle is green.")
-    for tool in ("memory_recall", "tape_search"):
-        await chat.tool(tool, query="bicycle")
-    found = await chat.tool("tape_search", query="bicycle")
+    await chat.tool("memory_recall", query="bicycle")
+    await chat.tool("memory_recall", query="bicycle", kind="messages")
+    found = await chat.tool("memory_recall", query="bicycle", kind="tools")
+    assert found == "No matching records."
+    found = await chat.tool("memory_recall", query="bicycle", kind="messages")
     assert found.count("The bicycle is green.") == 1
 
 
 async def test_a_search_of_an_unknown_kind_comes_back_as_an_error_to_mend(chat):
-    assert "are wrong" in await chat.tool("tape_search", query="x", kind="dream")
-    assert "are wrong" in await chat.tool("tape_search", query="x", days=0)
+    assert "are wrong" in await chat.tool("memory_recall", query="x", kind="dream")
+    assert "are wrong" in await chat.tool("memory_recall", query="x", days=0)
 
 
 async def test_a_handoff_by_name_sets_aside_what_was_said_before_the_running_turn(chat):
@@ -154,19 +156,19 @@ async def test_in_a_group_only_an_owner_sets_the_conversation_aside(chat):
 async def test_anchors_are_found_by_topic_and_the_newest_first(chat):
     await chat.tool("tape_handoff", name="trip", summary="Lisbon is booked.", next_steps=["pack"])
     await chat.tool("tape_handoff", name="garden", summary="Roses are ordered.")
-    newest = await chat.tool("tape_anchors")
+    newest = await chat.tool("memory_recall", kind="phases")
     places = [newest.index(name) for name in ("garden", "trip", "session/start")]
     assert places == sorted(places)
     assert "memory/" not in newest
-    found = await chat.tool("tape_anchors", topic="Lisbon")
+    found = await chat.tool("memory_recall", kind="phases", query="Lisbon")
     [trip] = await chat.host.events("trip")
     assert found == f"- 2026-02-10 10:00, trip [#{trip.id}]: Lisbon is booked. Next: pack"
-    assert await chat.tool("tape_anchors", topic="zebra") == "No matching anchors."
+    assert await chat.tool("memory_recall", kind="phases", query="zebra") == "No matching anchors."
 
 
-async def test_info_says_how_long_the_tape_is_and_where_its_phase_began(chat):
+async def test_the_state_of_the_tape_says_how_long_it_is_and_where_its_phase_began(chat):
     await chat.host.channel.ask("/new now")
-    told = await chat.tool("tape_info")
+    told = await chat.host.channel.ask("/tape")
     [begun] = await chat.host.events("session/new")
     assert "- Tape: `fake:1`" in told
     assert f"- This phase: `session/new` [#{begun.id}]" in told
