@@ -3,9 +3,9 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   := .venv
 BIN    := $(VENV)/bin
 SAMPLE ?= $(shell date +%F)
-# Tests wait for processes about as long as they compute, long proofs twice as long.
-WORKERS ?= $(shell expr $$(nproc) + 1)
-SLOW_WORKERS ?= $(shell expr $$(nproc) '*' 3)
+# Tests wait for processes about as long as they compute, long proofs several times as long.
+WORKERS ?= $(shell expr $$(nproc) '*' 2)
+SLOW_WORKERS ?= $(shell expr $$(nproc) '*' 4)
 # What was compiled once is not compiled again by each process of tests.
 export PYTHONDONTWRITEBYTECODE :=
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
@@ -46,7 +46,7 @@ test-slow: $(VENV)/.dev browser ## Run a sample of the long proofs: kills, flood
 	@$(BIN)/python -m pytest -n $(SLOW_WORKERS) -m "slow and not night" --sample $(SAMPLE)
 
 test-all: $(VENV)/.dev browser ## Run everything, whole: nightly
-	@$(BIN)/python -m pytest -n $(WORKERS) --hypothesis-profile night
+	@$(BIN)/python -m pytest -n $(SLOW_WORKERS) --hypothesis-profile night
 
 browser:         ## Install Chromium for the browser tests
 	@for one in "$$CHROMIUM" chromium chromium-browser google-chrome google-chrome-stable; do \

@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 
 from bot.cli.main import main
+from bot.consolidation.checking import NO_LONGER
+from bot.evals.claims import figures, judge_all, read_claims
+from bot.testing.scripted_model import ScriptedModel, judges, says
 
 OURS = Path(__file__).parents[3] / "evals" / "claims.jsonl"
 
@@ -101,3 +104,24 @@ def test_our_own_claims_are_believed_no_less_and_no_more_than_before(capsys):
     assert found["honest"]["claim"] >= 216
     assert found["honest"]["refused"] <= 10
     assert found["dishonest"]["believed"] <= 11
+
+
+@pytest.mark.parametrize("name", ["claims", "claims-hard", "claims-held-out"])
+async def test_a_judge_who_is_right_is_stopped_by_no_rule_and_lets_nothing_else_in(name):
+    claims = read_claims(OURS.with_name(f"{name}.jsonl"))
+
+    def ruling(asked: dict[str, Any]) -> str:
+        claim = asked["claim"].removeprefix(NO_LONGER).strip()
+        begins = " ".join(asked["said"][-1]["words"].split())[:12]
+        meant = [
+            one.honest
+            for one in claims
+            if claim == one.fact or (one.claim and claim.endswith(one.claim))
+            if any(begins in " ".join(said.text.split()) for said in one.messages)
+        ]
+        return "supported" if any(meant) else "not_supported"
+
+    judge = ScriptedModel(lambda _: says("ok"), judgement=lambda asked: judges(asked, ruling))
+    found = figures(await judge_all(claims, judge))
+    assert found["honest"]["claim"] >= 0.95 * found["honest"]["n"]
+    assert found["dishonest"]["believed"] <= 0.02 * found["dishonest"]["n"]

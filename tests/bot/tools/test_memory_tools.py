@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from bot.memory.snapshot import MemorySnapshot, zone_entries
 from bot.testing.host import Bounds, Host, session_host
 from bot.testing.manual_clock import ManualClock
 from bot.testing.scripted_model import ScriptedModel, calls, says
@@ -330,3 +331,17 @@ async def test_tomorrow_is_counted_from_the_day_where_the_person_is(tmp_path):
     async with session_host(tmp_path, model, bounds=bounds, clock=clock) as host:
         await host.channel.ask("My exam is tomorrow.")
         assert "exam is on 2026-02-12" in await host.channel.ask("/memory")
+
+
+async def test_a_zone_that_an_earlier_version_wrote_is_read_and_its_facts_get_numbers(tmp_path):
+    model = ScriptedModel([calls(("memory_save", {"changes": add("I live in Rome")})), says("ok")])
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("I live in Rome.")
+        before = zone_entries(MemorySnapshot(9, "- I live in Rome"), "2026-02-10T10:00:00+00:00")
+        await host.store.append_many("fake:1", before)
+    model = ScriptedModel([says("hi")])
+    async with session_host(tmp_path, model) as host:
+        sent = await host.channel.send("hello", message_id="later")
+        await host.channel.answer_to(sent)
+    asked = str(model.asked()[-1].messages)
+    assert "- [1] I live in Rome (2026-02-10)" in asked
