@@ -4,8 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 SAMPLE ?= $(shell date +%F)
 # Tests wait for processes about as long as they compute, long proofs several times as long.
-WORKERS ?= $(shell expr $$(nproc) '*' 2)
-SLOW_WORKERS ?= $(shell expr $$(nproc) '*' 4)
+WORKERS ?= $(shell expr $$(nproc) + 1)
+SLOW_WORKERS ?= $(shell expr $$(nproc) '*' 3)
 # What was compiled once is not compiled again by each process of tests.
 export PYTHONDONTWRITEBYTECODE :=
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet

@@ -129,7 +129,7 @@ class Actions(Stage):
         typed: str,
         *,
         options: Mapping[str, Any] | None = None,
-        within: float = 20.0,
+        within: float = 60.0,
     ) -> list[Any]:
         """Type into an option and wait for what is offered.
 
@@ -176,7 +176,7 @@ class Actions(Stage):
         return [each for each in mine if not each.loading]
 
     async def until(
-        self, predicate: Callable[[Books], T], *, within: float = 20.0, empty: bool = False
+        self, predicate: Callable[[Books], T], *, within: float = 60.0, empty: bool = False
     ) -> T:
         """Wait until something is true of the books; returns what the predicate returned.
 
@@ -198,7 +198,7 @@ class Actions(Stage):
         raise TimeoutError(f"not within {within} s; {self._end()}")
 
     async def until_messages(
-        self, channel: int, count: int, *, within: float = 20.0
+        self, channel: int, count: int, *, within: float = 60.0
     ) -> list[Message]:
         """Wait until the bot has that many messages standing in a channel; returns them.
 
@@ -208,7 +208,7 @@ class Actions(Stage):
         await self.until(lambda _books: len(self.answers(channel)) >= count, within=within)
         return self.answers(channel)
 
-    async def until_connected(self, sessions: int = 1, *, within: float = 20.0) -> None:
+    async def until_connected(self, sessions: int = 1, *, within: float = 60.0) -> None:
         """Wait until that many sessions have a connection.
 
         Raises:

@@ -122,7 +122,7 @@ class FakeChannel:
             DeliveryReport(answer.session, answer.id, error is None, shown, error),
         )
 
-    async def answer_to(self, inbound: Inbound, *, within: float = 20.0) -> str:
+    async def answer_to(self, inbound: Inbound, *, within: float = 60.0) -> str:
         """Return the text that answers a message, waiting for it.
 
         Raises:
@@ -136,7 +136,7 @@ class FakeChannel:
         """Send a message and return its answer."""
         return await self.answer_to(await self.send(text, chat=chat, topic=topic))
 
-    async def until(self, condition: Callable[[], bool], *, within: float = 20.0) -> None:
+    async def until(self, condition: Callable[[], bool], *, within: float = 60.0) -> None:
         """Wait until a condition holds; it is looked at after each thing shown.
 
         Raises:

@@ -106,7 +106,7 @@ class Host:
         return [entry for entry in await self.tape(session) if entry.name == name]
 
     async def until_event(
-        self, name: str, count: int = 1, *, session: str = "fake:1", within: float = 20.0
+        self, name: str, count: int = 1, *, session: str = "fake:1", within: float = 60.0
     ) -> list[TapeEntry]:
         """Return a tape's events and anchors of this name once there are so many.
 
@@ -118,7 +118,7 @@ class Host:
                 await anyio.sleep(POLL)  # files have no event
         return found
 
-    async def until(self, condition: Callable[[], bool], *, within: float = 20.0) -> None:
+    async def until(self, condition: Callable[[], bool], *, within: float = 60.0) -> None:
         """Wait until something holds that no channel shows.
 
         Raises:
@@ -128,7 +128,7 @@ class Host:
             while not condition():  # noqa: ASYNC110
                 await anyio.sleep(POLL)  # it holds when something without an event has happened
 
-    async def until_pending(self, count: int, *, within: float = 20.0) -> None:
+    async def until_pending(self, count: int, *, within: float = 60.0) -> None:
         """Wait until so many messages are accepted and not done with.
 
         Raises:

@@ -88,7 +88,7 @@ class TelegramProcess:
             if one["chat"] == chat and one["deleted_at"] is None
         ]
 
-    async def until(self, claim: Callable[[dict[str, Any]], Any], within: float = 20.0) -> None:
+    async def until(self, claim: Callable[[dict[str, Any]], Any], within: float = 60.0) -> None:
         """Wait until something holds of the books.
 
         Raises:

@@ -154,7 +154,7 @@ class TelegramServer(TelegramDriver):
 
         self._tasks.start_soon(recover)
 
-    async def until(self, claim: Callable[[Books], Any], within: float = 20.0) -> None:
+    async def until(self, claim: Callable[[Books], Any], within: float = 60.0) -> None:
         """Wait until something holds of the books.
 
         Args:
@@ -170,21 +170,21 @@ class TelegramServer(TelegramDriver):
             return
         raise TimeoutError(f"not within {within} s: {self.books.statistics()}")
 
-    async def until_messages(self, chat: Chat | int, count: int, within: float = 20.0) -> None:
+    async def until_messages(self, chat: Chat | int, count: int, within: float = 60.0) -> None:
         """Wait until the bots have shown so many messages in a chat."""
         number = chat.id if isinstance(chat, Chat) else chat
         await self.until(lambda books: len(books.messages(number)) >= count, within)
 
-    async def until_up(self, within: float = 20.0) -> None:
+    async def until_up(self, within: float = 60.0) -> None:
         """Wait until an outage is over."""
         await self.until(lambda _books: self._site is not None, within)
 
-    async def until_changed(self, within: float = 20.0) -> None:
+    async def until_changed(self, within: float = 60.0) -> None:
         """Wait for the next fact, at most so many seconds."""
         with anyio.move_on_after(within):
             await self._changed.wait()
 
-    async def until_confirmed(self, within: float = 20.0) -> None:
+    async def until_confirmed(self, within: float = 60.0) -> None:
         """Wait until every update is confirmed."""
         await self.until(lambda books: not books.unconfirmed, within)
 

@@ -17,6 +17,7 @@ _ADVICE = (
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)  # a minute of work, which shares the machine with other proofs
 def test_no_text_makes_a_pattern_slow() -> None:
     found, problems = findings("pattern_costs.py", "40")
     assert not problems, "\n".join(problems)
