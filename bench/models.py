@@ -28,7 +28,6 @@ class InstantModel:
     def __init__(self) -> None:
         self.last: ModelRequest | None = None
         self.consolidations = 0
-        self._lines: list[str] = []
         self._numbers = count(1)
 
     async def complete(self, request: ModelRequest, on_text: OnText | None = None) -> ModelReply:
@@ -49,8 +48,6 @@ class InstantModel:
         history = "[2026-01-02 10:00] The boat, the trip and the budget were talked over."
         found = _SAID.search(str(request.messages[-1]["content"]))
         operations = [] if found is None else [_added(int(found[1]), found[2])]
-        if found is not None and f"- {found[2]}" not in self._lines:
-            self._lines.append(f"- {found[2]}")
         return self._call("save_memory", {"history_entry": history, "operations": operations})
 
     def _call(self, name: str, arguments: dict[str, object]) -> ModelReply:
@@ -85,8 +82,8 @@ class RememberingModel(InstantModel):
             self._turns += 1
             if self._turns % _SAVES_EACH == 0:
                 said = _FIRST.search(str(request.messages[-1]["content"]))
-                self._lines.append(f"- {said[0]}" if said else "- Something was said.")
-                return self._call("memory_save", {"content": "\n".join(self._lines)})
+                text = said[0] if said else "Something was said."
+                return self._call("memory_save", {"changes": [{"op": "add", "text": text}]})
         return await super().complete(request, on_text)
 
 

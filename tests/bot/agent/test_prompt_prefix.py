@@ -18,7 +18,7 @@ from bot.errors import TransientModelError
 from bot.llm.base import ChatMessage, ModelRequest
 from bot.memory.spoken import TURN_END
 from bot.testing.host import Bounds, Host, session_host
-from bot.testing.scripted_model import Held, ScriptedModel, Step, calls, says
+from bot.testing.scripted_model import Held, ScriptedModel, Step, calls, saves, says
 
 ACTIONS = st.sampled_from(
     [
@@ -64,8 +64,7 @@ class Player:
 
     def _steps(self, action: str, text: str) -> list[Step]:
         if action == "save":
-            held = f"- {text}\n- tea"
-            return [calls(("memory_save", {"content": held, "removed": []})), says("saved")]
+            return [calls(saves(text, "tea")), says("saved")]
         if action == "daily":
             return [calls(("memory_daily", {"content": text})), says("noted")]
         if action == "recall":
@@ -121,6 +120,8 @@ def test_between_consolidations_each_prompt_begins_with_the_one_before(name, act
         async with session_host(folder, player.model, builder=builder) as host:
             for action in actions:
                 await player.play(host, action)
+            if "save" in actions:
+                assert await host.events("memory.long_term")
         requests = player.model.requests
         for before, after in pairwise(requests):
             assert stable(after)[: len(stable(before))] == stable(before)

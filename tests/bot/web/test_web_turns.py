@@ -26,7 +26,7 @@ from bot.tape.stores.memory import MemoryTapeStore
 from bot.testing.host import Bounds, Host, session_host
 from bot.testing.openai_server import Call as ProviderCall
 from bot.testing.openai_server import Reply, ScriptedOpenAI
-from bot.testing.scripted_model import Held, ScriptedModel, calls, consolidates, says
+from bot.testing.scripted_model import Held, ScriptedModel, calls, consolidates, saves, says
 from bot.web.reading import turns as pages
 
 NAMES = ["default", "exact", "with-recall", "summary-first"]
@@ -76,7 +76,7 @@ async def test_every_request_is_made_again_to_the_letter(tmp_path, name):
     """After tools, a save, a consolidation, a boundary, a switch of problems and a restart."""
     steps = [
         says("noted"),
-        calls(("memory_save", {"content": "# Ada\n- Ada likes tea"})),
+        calls(saves("I like tea")),
         says("saved"),
         says("in the shed"),
         calls(("memory_recall", {"query": "bike"}), ("no_such_tool", {})),
@@ -117,6 +117,7 @@ async def test_every_request_is_made_again_to_the_letter(tmp_path, name):
         assert letters(await shown_again(host)) == given
     assert len(given) == 11
     assert any("From the tape and memory:" in one for one in given)
+    assert any("- [1] I like tea (" in one for one in given)
 
 
 async def test_a_view_that_was_cut_and_what_came_back_with_a_problem_are_made_again(tmp_path):
