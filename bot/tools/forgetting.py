@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from bot.errors import MemoryRefused
 from bot.memory.forgetting.finding import Rights
-from bot.memory.forgetting.requests import asked_note
+from bot.memory.forgetting.requests import TOOL, asked_note
 from bot.memory.forgetting.survey import Surveyor
 from bot.memory.forgetting.telling import choices, confirming, question
 from bot.memory.forgetting.wanted import wanted
@@ -40,6 +40,10 @@ async def _forget(arguments: ForgetArguments, context: ToolContext) -> ToolOutco
     request = _call(context)
     if asked is None or request is None:
         raise MemoryRefused("name a few words that what is to be forgotten holds")
+    if _asked_already(request, context):
+        raise MemoryRefused(
+            "the user is asked of one thing at a time: tell them to answer first, and to ask for the rest then"
+        )
     senders = {sender_id(one) for one in context.asking}
     identities = {identity_at(context.tape.name, one) for one in senders if one}
     # What several people ask at once none of them asks alone.
@@ -64,11 +68,26 @@ async def _forget(arguments: ForgetArguments, context: ToolContext) -> ToolOutco
 
 def _call(context: ToolContext) -> TapeEntry | None:
     """Return the entry that holds the call."""
-    call = context.call.removeprefix(f"{context.tape.name}:{context.turn}:")
+    call = _id(context)
     for entry in reversed(context.memory.fold.window.entries):
         if any(str(one.get("id")) == call for one in entry.calls):
             return entry
     return None
+
+
+def _asked_already(request: TapeEntry, context: ToolContext) -> bool:
+    """Say whether the turn has asked of something else: an entry is one request, and the newest one counts."""
+    named = [one for one in request.calls if str(one.get("name")).replace(".", "_") == TOOL]
+    return str(named[0].get("id")) != _id(context) or any(
+        one.kind == "tool_result"
+        and one.meta.get("turn") == context.turn
+        and "buttons" in one.payload
+        for one in context.memory.fold.window.entries
+    )
+
+
+def _id(context: ToolContext) -> str:
+    return context.call.removeprefix(f"{context.tape.name}:{context.turn}:")
 
 
 FORGET = Tool(

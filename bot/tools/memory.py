@@ -41,20 +41,18 @@ class DailyArguments(_Arguments):
 async def _save(arguments: SaveArguments, context: ToolContext) -> ToolOutcome:
     context.check_learning()
     memory = context.memory
+    # What refuses the call refuses all of it: its conclusions are kept last.
+    batch = saving(arguments.changes, context)
+    outcome = await memory.apply(batch) if batch.proposals else None
     drawn = [one for one in arguments.changes if one.op in CONCLUSIONS]
     concluded = [await conclude(one, number, context) for number, one in enumerate(drawn)]
-    if len(drawn) == len(arguments.changes):
-        status = "ok" if any(done for done, _ in concluded) else "error"
-        return ToolOutcome(" ".join(said for _, said in concluded), status, change=memory.current)
-    outcome = await memory.apply(saving(arguments.changes, context))
-    status = "ok" if is_settled(outcome) or any(done for done, _ in concluded) else "error"
-    return ToolOutcome(
-        lambda snapshot: " ".join(
-            [told(outcome, snapshot.version), *(said for _, said in concluded)]
-        ),
-        status,
-        change=memory.current,
-    )
+    done = any(kept for kept, _ in concluded) or (outcome is not None and is_settled(outcome))
+
+    def answer(snapshot: MemorySnapshot) -> str:
+        facts = [] if outcome is None else [told(outcome, snapshot.version)]
+        return " ".join([*facts, *(said for _, said in concluded)])
+
+    return ToolOutcome(answer, "ok" if done else "error", change=memory.current)
 
 
 async def _daily(arguments: DailyArguments, context: ToolContext) -> ToolOutcome:

@@ -13,7 +13,7 @@ Rule 5: a daily note is in the prompt as well: what would not be believed is not
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from typing import Literal
@@ -76,10 +76,10 @@ def saving(changes: Sequence[Change], context: ToolContext) -> Batch:
     Raises:
         MemoryRefused: There are too many, or the facts are not for this person to change.
     """
+    _check_number(len(changes))
     wanted = [one for one in changes if one.op not in CONCLUSIONS]
     if not context.may_clear and any(one.op != "add" for one in wanted):
         raise MemoryRefused("in a group only an owner may change or end facts: only add some")
-    _check_number(len(changes))
     facts = {one.id: one for one in context.memory.facts()}
     touched = {one.fact for one in wanted if one.op != "add"}
     grounds = replace(
@@ -87,19 +87,12 @@ def saving(changes: Sequence[Change], context: ToolContext) -> Batch:
         judged=context.judged,
         changed=tuple(one for one in facts.values() if one.id in touched),
     )
-    # What says from now on what a fact said that is changed or ended: new texts together, or one that stays.
-    new = " ".join(_sentence(one.text) for one in wanted if one.op != "end")
-    heirs = [new, *(one.text for one in facts.values() if one.id not in touched)]
-    return Batch(
-        f"call:{context.call}",
-        "assistant",
-        tuple(_changed(one, facts.get(one.fact or 0), heirs, grounds) for one in wanted),
-    )
+    made = [_changed(one, facts.get(one.fact or 0), grounds) for one in wanted]
+    stay = [one.text for one in facts.values() if one.id not in touched]
+    return Batch(f"call:{context.call}", "assistant", tuple(_kept(made, facts, stay, grounds)))
 
 
-def _changed(
-    change: Change, fact: Fact | None, heirs: Sequence[str], grounds: _Grounds
-) -> Proposal:
+def _changed(change: Change, fact: Fact | None, grounds: _Grounds) -> Proposal:
     """Return one change as a proposal, with what it rests on or why it does not hold."""
     text = " ".join(change.text.split()).lstrip("-*• ")
     if change.op == "add":
@@ -108,11 +101,45 @@ def _changed(
     if fact is None:
         return Proposal(op, text, change.fact, why=f"there is no fact {change.fact or ''}".rstrip())
     if change.op == "end":
-        return _ended(fact, heirs, grounds)
-    made = _proposed("supersede", text, grounds, fact.id)
-    if not (made.why or made.suspect or grounds.answers(made)) and (lost := _lost(fact, heirs[0])):
-        return replace(made, why=lost)
-    return made
+        return _ended(fact, grounds)
+    return _proposed("supersede", text, grounds, fact.id)
+
+
+def _kept(
+    made: Sequence[Proposal], facts: Mapping[int, Fact], stay: Sequence[str], grounds: _Grounds
+) -> list[Proposal]:
+    """Return proposals with word against those that drop what a fact said, which nobody said anything new of.
+
+    Args:
+        made: The proposals of one call.
+        facts: All that are believed, by number.
+        stay: Texts of those that the call does not touch.
+        grounds: What they rest on.
+    """
+    made = list(made)
+    while True:
+        # What says from now on what a fact said: the new texts that hold, together, or one that stays.
+        new = " ".join(_sentence(one.text) for one in made if one.op != "retire" and _holds(one))
+        kept = [_checked(one, facts.get(one.fact or 0), [new, *stay], grounds) for one in made]
+        if kept == made:
+            return made
+        made = kept
+
+
+def _checked(
+    made: Proposal, fact: Fact | None, heirs: Sequence[str], grounds: _Grounds
+) -> Proposal:
+    """Return a proposal with word against it if it drops what a fact said."""
+    if fact is None or not _holds(made):
+        return made
+    if made.op == "retire" and made.merged and all(_lost(fact, one) for one in heirs if one):
+        return replace(made, why=_not_ended(fact, grounds)[1])
+    kept = made.op == "supersede" and not grounds.answers(made)
+    return replace(made, why=why) if kept and (why := _lost(fact, heirs[0])) else made
+
+
+def _holds(made: Proposal) -> bool:
+    return not (made.why or made.suspect)
 
 
 def noted(note: str, context: ToolContext) -> str:
@@ -392,13 +419,20 @@ def _foreign(entries: Sequence[TapeEntry], tape: str) -> list[tuple[str, Evidenc
     return found
 
 
-def _ended(fact: Fact, heirs: Sequence[str], grounds: _Grounds) -> Proposal:
-    """Return the end of a fact: who is answered said that it has ended, or another text says what it said."""
-    why: str | None = "the user said nothing of it"
+def _ended(fact: Fact, grounds: _Grounds) -> Proposal:
+    """Return the end of a fact: who is answered said that it has ended, or another text is to say what it said."""
+    entry, _ = _not_ended(fact, grounds)
+    if entry is not None:
+        return Proposal("retire", fact=fact.id, evidence=(cite(grounds.tape, entry),))
+    return Proposal("retire", fact=fact.id, evidence=fact.evidence, merged=True)
+
+
+def _not_ended(fact: Fact, grounds: _Grounds) -> tuple[TapeEntry | None, str]:
+    """Return the message that is answered which says that a fact has ended, or None and why none does."""
+    why = "the user said nothing of it"
     for entry in filter(is_own, grounds.asking):
-        why = not_ended(fact.text, words_in(entry))
-        if why is None:
-            return Proposal("retire", fact=fact.id, evidence=(cite(grounds.tape, entry),))
-    if any(one and not _lost(fact, one) for one in heirs):
-        return Proposal("retire", fact=fact.id, evidence=fact.evidence, merged=True)
-    return Proposal("retire", fact=fact.id, why=why or "")
+        found = not_ended(fact.text, words_in(entry))
+        if found is None:
+            return entry, ""
+        why = found
+    return None, why

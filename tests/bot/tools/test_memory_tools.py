@@ -163,7 +163,7 @@ async def test_what_is_tidied_up_keeps_everything_that_was_said(chat):
     assert "Emil has judo on Fridays" in why
 
 
-async def test_a_fact_may_be_split_and_a_duplicate_ended(chat):
+async def test_a_fact_may_be_split(chat):
     both = "My cat Miso is black and my car is a Skoda."
     await chat.save(both, *add("The cat Miso is black and the car is a Skoda"))
     await chat.host.channel.ask("/new now")
@@ -175,6 +175,61 @@ async def test_a_fact_may_be_split_and_a_duplicate_ended(chat):
         "The cat Miso is black (2026-02-10)",
         "The car is a Skoda (2026-02-10)",
     ]
+
+
+async def test_a_duplicate_may_be_ended_and_what_says_more_than_the_other_may_not(chat):
+    first = ["Lotte has piano", "Lotte has piano on Wednesdays at 16:00"]
+    for one in first:
+        await chat.save(one, *add(one))
+    assert len(await chat.facts()) == 2
+    await chat.host.channel.ask("/new now")
+    assert "Not ended (" in await chat.save("Tidy up what you know about me.", *end(2))
+    told = await chat.save("Tidy up what you know about me.", *end(1))
+    assert told == "Saved to long-term memory (version 4): [1] has ended."
+    assert await chat.facts() == ["- [2] Lotte has piano on Wednesdays at 16:00 (2026-02-10)"]
+
+
+@pytest.mark.parametrize("text", ["My shoe size", "My shoe size is 44"])
+async def test_a_rewording_that_drops_or_changes_a_number_is_refused_and_changes_nothing(
+    chat, text
+):
+    await chat.save("My shoe size is 43", *add("My shoe size is 43"))
+    await chat.host.channel.ask("/new now")
+    told = await chat.save("Tidy up what you know about me.", change(1, text))
+    assert told.startswith("Nothing was changed in long-term memory. Not saved (")
+    assert await chat.facts() == ["- [1] My shoe size is 43 (2026-02-10)"]
+
+
+async def test_a_fact_is_not_split_where_a_part_of_it_is_refused(chat):
+    """Lotte's and Emil's hours; the model makes up an hour of Emil's."""
+    both = "Lotte has piano on Wednesdays and Emil has judo on Fridays"
+    await chat.save(both, *add(both))
+    await chat.host.channel.ask("/new now")
+    parts = [change(1, "Lotte has piano on Wednesdays"), *add("Emil has judo on Fridays at 17:00")]
+    await chat.save("Tidy up what you know about me.", *parts)
+    assert "Emil has judo on Fridays" in " ".join(await chat.facts())
+
+
+async def test_of_a_call_that_is_refused_as_a_whole_nothing_is_kept(chat):
+    """One conclusion, and more changes than are taken at once."""
+    concluded = {"op": "conclusion", "text": "Walks help the user"}
+    told = await chat.save("Walks help me.", concluded, *add(*map(str, range(60))))
+    assert told.startswith("Not done: these are 61 changes")
+    assert "Walks" not in await chat.host.channel.ask("/memory beliefs")
+
+
+async def test_of_a_call_that_a_member_may_not_make_nothing_is_kept(chat):
+    concluded = {"op": "conclusion", "text": "Walks help Bo"}
+    chat.steps = [calls(("memory_save", {"changes": [concluded, *end(1)]}))]
+    sent = await chat.host.channel.send("Walks help me, says Bo.", private=False, role="member")
+    await chat.host.channel.answer_to(sent)
+    shown = await chat.host.channel.send("/memory beliefs", private=False, role="owner")
+    assert "Walks" not in await chat.host.channel.answer_to(shown)
+
+
+async def test_very_many_conclusions_are_refused_before_each_is_compared(chat):
+    many = [{"op": "conclusion", "text": f"Walk {number} helps"} for number in range(400)]
+    assert "400 changes" in await chat.save("Walks help me.", *many)
 
 
 @pytest.mark.parametrize(
@@ -251,6 +306,20 @@ async def test_a_telephone_number_is_found_and_tapebot_asks_with_buttons(chat):
     assert answer.buttons[0].command.startswith("/memory forget yes ")
     await chat.host.channel.ask(answer.buttons[0].command)
     assert "0151" not in str([e.payload for e in await chat.host.tape()])
+
+
+async def test_one_thing_to_be_forgotten_is_asked_at_a_time(chat):
+    """What is confirmed is what was shown."""
+    await chat.host.channel.ask("My cat is Miso.")
+    await chat.host.channel.ask("My car is a Skoda.")
+    forget = [("memory_forget", {"what": one}) for one in ("Miso", "Skoda", "Skoda")]
+    chat.steps = [calls(*forget[:2]), calls(forget[2])]
+    told = await chat.host.channel.ask("Please forget my cat and my car.")
+    assert "Miso" in told
+    assert "Skoda" not in told
+    given = [one.payload for one in await chat.host.tape() if one.kind == "tool_result"]
+    assert [one["status"] for one in given] == ["ok", "error", "error"]
+    assert all("one thing at a time" in one["content"] for one in given[1:])
 
 
 async def test_tools_that_cannot_be_used_now_are_not_offered(chat, tmp_path):
