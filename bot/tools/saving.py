@@ -32,6 +32,7 @@ from bot.memory.gate.orders import gives_orders
 from bot.memory.gate.secrets import looks_secret
 from bot.memory.guards import lines_of
 from bot.memory.transcript import is_owner, said_on, speaker
+from bot.memory.words import words_of
 from bot.tape.entries import TapeEntry
 from bot.tools.registry import ToolContext, trimmed
 
@@ -134,8 +135,21 @@ def _checked(
         return made
     if made.op == "retire" and made.merged and all(_lost(fact, one) for one in heirs if one):
         return replace(made, why=_not_ended(fact, grounds)[1])
-    kept = made.op == "supersede" and not grounds.answers(made)
-    return replace(made, why=why) if kept and (why := _lost(fact, heirs[0])) else made
+    if made.op != "supersede" or _says_new(made.text, grounds):
+        return made
+    # What is dropped must have been spoken of: asking for a fact, or for order among facts, takes nothing from it.
+    why = _lost(fact, f"{heirs[0]} {grounds.said}")
+    return replace(made, why=why) if why else made
+
+
+def _says_new(text: str, grounds: _Grounds) -> bool:
+    """Say whether a text says what the facts do not that are changed: a literal, or half its words."""
+    if missing(text, grounds.known, None, loose=True) is not None:
+        return True
+    words, known = words_of(text), set(words_of(grounds.known))
+    new = [one for one in words if one not in known]
+    said = overlap(" ".join(new), grounds.said) * len(new)
+    return said * 2 >= len(words)
 
 
 def _holds(made: Proposal) -> bool:
@@ -226,8 +240,10 @@ def waits(decided: Decided) -> bool:
 
 def _unsaved(decided: Decided) -> str:
     text = decided.proposal.text[:120]
-    if decided.proposal.op == "retire" and decided.fact is not None:
-        return f"Not ended ({decided.reason}): {decided.fact.text[:120]!r}."
+    if decided.proposal.op == "retire":
+        fact = decided.fact
+        ended = f"{fact.text[:120]!r}" if fact is not None else f"fact {decided.proposal.fact}"
+        return f"Not ended ({decided.reason}): {ended}."
     if waits(decided):
         return f"It waits for the user to decide with /memory pending: {text!r}."
     if decided.verdict == "known":
@@ -266,10 +282,10 @@ class _Grounds:
         """What those facts say."""
         return " ".join(_sentence(one.text) for one in self.changed)
 
-    def answers(self, made: Proposal) -> bool:
-        """Say whether a proposal rests on what the turn answers."""
-        newest = {one.id for one in self.asking}
-        return any(one.tape == self.tape and one.entry in newest for one in made.evidence)
+    @property
+    def said(self) -> str:
+        """What the people say whom the turn answers."""
+        return " ".join(words_in(one) for one in self.asking if is_own(one))
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,7 +361,7 @@ def _rest(text: str, grounds: _Grounds) -> _Rest:
             unverified = grounds.judged and not is_verbatim(text, sentence)
             return _Rest((cite(grounds.tape, entry, sentence),), unverified=unverified)
     asking = [one for one in grounds.asking if is_own(one)]
-    said = " ".join(map(words_in, asking))
+    said = grounds.said
     if grounds.changed and (not overlap(text, said) or grounds.foreign):
         # Nothing of it was said now: the facts are put in order.
         return _on_facts(text, grounds) or _Rest(why="no words of the user carry it")

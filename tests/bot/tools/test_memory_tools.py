@@ -189,7 +189,7 @@ async def test_a_duplicate_may_be_ended_and_what_says_more_than_the_other_may_no
     assert await chat.facts() == ["- [2] Lotte has piano on Wednesdays at 16:00 (2026-02-10)"]
 
 
-@pytest.mark.parametrize("text", ["My shoe size", "My shoe size is 44"])
+@pytest.mark.parametrize("text", ["My shoe size", "My shoe size is 44", "My shoe size is known"])
 async def test_a_rewording_that_drops_or_changes_a_number_is_refused_and_changes_nothing(
     chat, text
 ):
@@ -198,6 +198,22 @@ async def test_a_rewording_that_drops_or_changes_a_number_is_refused_and_changes
     told = await chat.save("Tidy up what you know about me.", change(1, text))
     assert told.startswith("Nothing was changed in long-term memory. Not saved (")
     assert await chat.facts() == ["- [1] My shoe size is 43 (2026-02-10)"]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "When does Lotte have piano?",
+        "Tidy up what you know about Lotte.",
+        "Please make the note on Lotte's piano shorter.",
+    ],
+)
+async def test_a_message_that_only_names_what_a_fact_is_about_lets_nothing_of_it_go(chat, asked):
+    fact = "Lotte has piano on Wednesdays at 16:00"
+    await chat.save(fact, *add(fact))
+    await chat.host.channel.ask("/new now")
+    await chat.save(asked, change(1, "Lotte has piano"))
+    assert fact in " ".join(await chat.facts())
 
 
 async def test_a_fact_is_not_split_where_a_part_of_it_is_refused(chat):
