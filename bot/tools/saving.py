@@ -16,6 +16,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
+from heapq import nlargest
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -45,6 +46,8 @@ _CARRIED = 0.5
 _PARTS = re.compile(r"[;.](?=\s|$)|\n")
 _KEPT = 0.6
 """Share of a fact's words that the texts which take its place must have."""
+_NEAREST = 8
+"""Facts that are compared with one that ends."""
 _EARLIER = 3
 """Messages before those that are answered which a text may rest on as well."""
 _OWN_TOOLS = frozenset(
@@ -118,27 +121,46 @@ def _kept(
         grounds: What they rest on.
     """
     made = list(made)
+    words = [(one, frozenset(words_of(one))) for one in stay]
+    carried = {
+        one.fact
+        for one in made
+        if one.op == "retire" and one.merged and _is_carried(facts.get(one.fact or 0), words)
+    }
     while True:
         # What says from now on what a fact said: the new texts that hold, together, or one that stays.
         new = " ".join(_sentence(one.text) for one in made if one.op != "retire" and _holds(one))
-        kept = [_checked(one, facts.get(one.fact or 0), [new, *stay], grounds) for one in made]
+        kept = [
+            one if one.fact in carried else _checked(one, facts.get(one.fact or 0), new, grounds)
+            for one in made
+        ]
         if kept == made:
             return made
         made = kept
 
 
-def _checked(
-    made: Proposal, fact: Fact | None, heirs: Sequence[str], grounds: _Grounds
-) -> Proposal:
-    """Return a proposal with word against it if it drops what a fact said."""
+def _is_carried(fact: Fact | None, texts: Sequence[tuple[str, frozenset[str]]]) -> bool:
+    """Say whether one of the texts, each with its words, says all that a fact does.
+
+    Only those with most of its words are compared: of many facts that would hold everybody up.
+    """
+    if fact is None:
+        return False
+    words = set(words_of(fact.text))
+    nearest = nlargest(_NEAREST, texts, key=lambda one: len(words & one[1]))
+    return any(not _lost(fact, text) for text, _ in nearest)
+
+
+def _checked(made: Proposal, fact: Fact | None, heir: str, grounds: _Grounds) -> Proposal:
+    """Return a proposal with word against it if it drops what a fact said, and the text in its place does not say."""
     if fact is None or not _holds(made):
         return made
-    if made.op == "retire" and made.merged and all(_lost(fact, one) for one in heirs if one):
+    if made.op == "retire" and made.merged and (not heir or _lost(fact, heir)):
         return replace(made, why=_not_ended(fact, grounds)[1])
     if made.op != "supersede" or _says_new(made.text, grounds):
         return made
     # What is dropped must have been spoken of: asking for a fact, or for order among facts, takes nothing from it.
-    why = _lost(fact, f"{heirs[0]} {grounds.said}")
+    why = _lost(fact, f"{heir} {grounds.said}")
     return replace(made, why=why) if why else made
 
 
