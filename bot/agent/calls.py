@@ -16,7 +16,7 @@ from bot.memory.versions import zone_at
 from bot.tape.entries import TapeEntry, tool_call, tool_result
 from bot.telemetry.metrics import TOOL_SECONDS
 from bot.telemetry.tracing import span
-from bot.tools.registry import ToolContext, ToolOutcome
+from bot.tools.registry import ToolContext, ToolOutcome, asked_in
 
 
 class ToolCalls:
@@ -150,11 +150,7 @@ def _result(turn: str, call: ToolCall, outcome: ToolOutcome, snapshot: MemorySna
 
 def questions(entries: Sequence[TapeEntry], turn: str) -> tuple[str, list[list[str]]]:
     """Return what a turn's tools ask the user, and the buttons for it; empty where they ask nothing."""
-    asking = [
-        one
-        for one in entries
-        if one.kind == "tool_result" and one.meta.get("turn") == turn and "buttons" in one.payload
-    ]
+    asking = asked_in(entries, turn)
     if not asking:
         return "", []
     # A newer question voids the older one.

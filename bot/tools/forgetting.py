@@ -17,7 +17,7 @@ from bot.memory.spoken import inbound_ids
 from bot.memory.transcript import is_owner, sender_id
 from bot.tape.entries import TapeEntry
 from bot.tape.search import problem_of
-from bot.tools.registry import Tool, ToolContext, ToolOutcome, trimmed
+from bot.tools.registry import Tool, ToolContext, ToolOutcome, asked_in, trimmed
 
 _ASKED = "The user is asked this below your answer, with buttons; answer in one short sentence:"
 _NOTHING = "Nothing that may be erased holds all of these words; fewer words may find it."
@@ -78,12 +78,8 @@ def _call(context: ToolContext) -> TapeEntry | None:
 def _asked_already(request: TapeEntry, context: ToolContext) -> bool:
     """Say whether the turn has asked of something else: an entry is one request, and the newest one counts."""
     named = [one for one in request.calls if str(one.get("name")).replace(".", "_") == TOOL]
-    return str(named[0].get("id")) != _id(context) or any(
-        one.kind == "tool_result"
-        and one.meta.get("turn") == context.turn
-        and "buttons" in one.payload
-        for one in context.memory.fold.window.entries
-    )
+    asked = asked_in(context.memory.fold.window.entries, context.turn)
+    return bool(asked) or str(named[0].get("id")) != _id(context)
 
 
 def _id(context: ToolContext) -> str:

@@ -103,6 +103,15 @@ class ToolOutcome:
         return content
 
 
+def asked_in(entries: Iterable[TapeEntry], turn: str) -> list[TapeEntry]:
+    """Return the results of a turn's tools, among entries, that ask the user something with buttons."""
+    return [
+        one
+        for one in entries
+        if one.kind == "tool_result" and one.meta.get("turn") == turn and "buttons" in one.payload
+    ]
+
+
 ArgumentsT = TypeVar("ArgumentsT", bound=BaseModel)
 
 
