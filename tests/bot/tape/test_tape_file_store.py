@@ -6,12 +6,15 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import anyio
 import pytest
 from tape_files import opened, says
+from waiting import until
 
+import bot.files
 from bot.errors import TapeError, TapeLocked, TapeNotFound
 from bot.tape.stores.file import FileTapeStore
 
@@ -177,6 +180,33 @@ async def test_closing_waits_for_what_is_being_written(tmp_path):
     assert len(kept) + len(refused) == 50
     async with opened(tmp_path) as again:
         assert [entry.id for entry in await again.read(TAPE)] == [1, *sorted(kept)]
+
+
+async def test_no_other_process_gets_the_folder_before_the_last_append_is_in_its_file(
+    tmp_path, monkeypatch
+):
+    """The disk is held up in the middle of an append while the store is being closed."""
+    held, go_on = threading.Event(), threading.Event()
+    sync = bot.files._datasync
+
+    def slow(descriptor: int) -> None:
+        held.set()
+        assert go_on.wait(60)
+        sync(descriptor)
+
+    store = FileTapeStore(tmp_path, sync=True)
+    await store.create_tape(TAPE)
+    monkeypatch.setattr(bot.files, "_datasync", slow)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(store.append, TAPE, says("the last"))
+        await until(held.is_set)
+        tasks.start_soon(store.close)
+        await until(lambda: store.statistics()["open_tapes"] == 0)
+        said = await run_python(OPENER, str(tmp_path))
+        go_on.set()
+    assert str(os.getpid()) in said
+    async with opened(tmp_path) as other:
+        assert (await other.read(TAPE))[-1].payload["content"] == "the last"
 
 
 # Workspaces and names.
