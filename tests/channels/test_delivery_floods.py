@@ -1,0 +1,59 @@
+"""Floods that last for minutes, on an event loop whose time passes at once."""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+
+import pytest
+from test_delivery import HERE, Paper, Running, answer
+from waiting import until
+
+from bot.bus import Partial
+from channels.delivery.screen import Flooded
+
+MINUTES = 600.0
+
+
+class Passing(selectors.DefaultSelector):
+    """Lets the time that the loop would wait pass at once."""
+
+    now = 0.0
+
+    def select(self, timeout=None):
+        found = super().select(timeout and 0)
+        if not found:
+            self.now += timeout or 0
+        return found
+
+
+class PassingLoop(asyncio.SelectorEventLoop):
+    """Goes by that time: nothing from outside is waited for here, such as a socket or a thread."""
+
+    def __init__(self) -> None:
+        self._passing = Passing()
+        super().__init__(self._passing)
+
+    def time(self) -> float:
+        return self._passing.now
+
+
+@pytest.fixture
+def anyio_backend():
+    return "asyncio", {"loop_factory": PassingLoop}
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_a_flood_of_minutes_is_waited_out_to_its_end(streamed):
+    """A platform that is asked again before makes it longer."""
+    paper = Paper()
+    paper.faults["1"] = [Flooded(MINUTES)]
+    async with Running(paper) as run:
+        if streamed:
+            run.port.give(Partial(HERE, "t1", "once upon a time there was a king"))
+            await until(lambda: not paper.faults["1"])
+        run.port.give(answer("once upon a time there was a queen"))
+        await run.port.until_final(1, within=10 * MINUTES)
+    assert paper.shown() == ["once upon a time there was a queen"]
+    [(_, _, flooded), (_, _, again)] = paper.calls
+    assert again - flooded == pytest.approx(MINUTES)
