@@ -143,6 +143,23 @@ async def test_each_file_shown_is_reported_before_the_next_is_begun():
     assert not run.port.finals()
 
 
+async def test_each_part_is_known_to_have_been_shown_when_the_next_one_is_begun():
+    """A process that is killed then can tell nothing any more."""
+    known = []
+
+    class Witness(Pinboard):
+        async def _called(self, call, address, piece) -> None:
+            reports = run.port.reports
+            known.append(reports[-1].platform_ids if reports else ())
+            await super()._called(call, address, piece)
+
+    text = "It takes two messages to tell: this and another."
+    async with Running(Witness()) as run:
+        run.port.give(answer(text, files=(ONE, TWO)))
+        await run.port.until_final(1)
+    assert known == [(), ("1",), ("1", "2"), ("1", "2", "3")]
+
+
 TROUBLE = st.lists(
     st.sampled_from([Flooded(0), Unreachable("lost"), Refused("no"), MessageGone("?")]), max_size=3
 )
