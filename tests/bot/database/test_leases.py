@@ -137,6 +137,33 @@ async def test_a_holder_that_was_stopped_is_told_so_by_its_next_renewal(url):
     assert stopped.lost == 1
 
 
+async def test_no_holder_renews_a_lease_that_is_anothers_by_now(url):
+    """Its machine stood still, and its own clock too: in the database alone its time is over."""
+
+    async def forever(_):
+        await anyio.sleep_forever()
+
+    async with (
+        process(url, "a", seconds=HELD, renewing=False) as stopped,
+        process(url, "b", seconds=LONG) as second,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(stopped.hold, "x", forever)
+        await until_held(stopped)
+        held = stopped._held["x"].scope
+        taken = held.deadline
+        await second._database.fetch("update tapebot.lease set until = '-infinity'")
+        tasks.start_soon(second.hold, "x", forever)
+        await until_held(second)
+        tasks.start_soon(stopped.run)
+        await until(lambda: not stopped.names or held.deadline > taken)
+        names = second.names
+        tasks.cancel_scope.cancel()
+    assert held.deadline == taken
+    assert stopped.lost == 1
+    assert names == ["x"]
+
+
 async def test_an_error_of_the_job_is_the_callers_and_gives_the_lease_up(url):
     async def fail(_):
         raise ValueError("no")
