@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import anyio
+
 from bot.bus import Button, DeliveryReport
 from bot.testing.host import session_host
 from bot.testing.scripted_model import Held, ScriptedModel, says
@@ -63,6 +65,26 @@ async def test_a_part_that_was_shown_before_a_kill_is_named_to_the_channel_again
         await host.until_pending(0)
         final = (await host.events("delivery"))[-1].data
         assert (final["delivered"], final["turn"]) == (True, stream)
+
+
+async def test_a_kill_as_a_message_is_acknowledged_shows_its_answer_no_second_time(
+    tmp_path, monkeypatch
+):
+    """By then it is on the tape that the answer was shown."""
+    acknowledged = anyio.Event()
+
+    async def never_done(_) -> None:
+        acknowledged.set()
+        await anyio.sleep_forever()
+
+    async with session_host(tmp_path, ScriptedModel([says("hello Ada")])) as host:
+        monkeypatch.setattr(host.bus, "done", never_done)
+        assert await host.channel.ask("hello") == "hello Ada"
+        with anyio.fail_after(60):
+            await acknowledged.wait()
+    async with session_host(tmp_path, ScriptedModel()) as host:
+        await host.until_pending(0)
+        assert host.channel.answers == []
 
 
 async def test_long_memory_has_pages_that_buttons_turn(tmp_path):
