@@ -24,7 +24,7 @@ from bot.memory.zone import MemoryZone
 from bot.tape.entries import TapeEntry, system
 from bot.tape.search import GENERAL
 from bot.tape.service import TapeService
-from bot.tools.registry import Situation
+from bot.tools.registry import Availability
 
 _CLOSING = "This is the last step of this turn: no more tools; answer now with what is known."
 
@@ -114,7 +114,7 @@ class Requests:
         known = [] if self.task else await problems.list_by_state()
         open_ones = any(one.problem_id != GENERAL and one.state != "completed" for one in known)
         skills = (await self.agent.workspace.text()).skills
-        return self.agent.tools.offered(Situation(problems=open_ones, skills=bool(skills)))
+        return self.agent.tools.offered(Availability(problems=open_ones, skills=bool(skills)))
 
     async def system_prompt(self) -> str:
         """Return the system prompt as it is now."""

@@ -116,8 +116,8 @@ ArgumentsT = TypeVar("ArgumentsT", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
-    """What there is now that a tool may be for.
+class Availability:
+    """What there is now for tools to work on.
 
     Attributes:
         problems: Problems beside the general one that are not completed.
@@ -143,14 +143,14 @@ class Tool(Generic[ArgumentsT]):
         description: For the model.
         arguments: Validates what the model wrote.
         run: Does it; raises ``TapebotError`` with a text that the model can act on.
-        applies: Says whether it is offered in a situation; it is answered in any.
+        applies: Says whether it is offered with what there is now; it is answered in any case.
     """
 
     name: str
     description: str
     arguments: type[ArgumentsT]
     run: Callable[[ArgumentsT, ToolContext], Awaitable[ToolOutcome]]
-    applies: Callable[[Situation], bool] = lambda _: True
+    applies: Callable[[Availability], bool] = lambda _: True
 
     @property
     def wire_name(self) -> str:
@@ -216,9 +216,9 @@ class ToolRegistry:
             (self._tools[name], self._tools[name].spec()) for name in sorted(self._tools)
         ]
 
-    def offered(self, situation: Situation) -> list[ToolSpec]:
-        """Return the tools that are of use in a situation, as the model sees them."""
-        return [spec for tool, spec in self._specs if tool.applies(situation)]
+    def offered(self, available: Availability) -> list[ToolSpec]:
+        """Return the tools that are of use now, as the model sees them."""
+        return [spec for tool, spec in self._specs if tool.applies(available)]
 
     def known(self, name: str) -> str | None:
         """Return the wire name of the tool that a call names; None where there is none."""

@@ -15,7 +15,7 @@ from bot.errors import SettingsError
 from bot.llm.base import ChatMessage, estimate_tokens
 from bot.memory.attachments import IMAGE_TOKENS
 from bot.tape.service import TapeService
-from bot.tools.registry import Situation
+from bot.tools.registry import Availability
 
 _BLOCKS = ("file", "skills", "memory", "records", "handoff")
 _OPENING = re.compile(rf"^<({'|'.join(_BLOCKS)})(?: [^>\n]*)?>\n", re.MULTILINE)
@@ -183,7 +183,7 @@ def message_at(found: Seen, place: int) -> Shown:
 
 
 def _tools(agent: Agent) -> Part | None:
-    offered = agent.tools.offered(Situation(problems=True, skills=True))
+    offered = agent.tools.offered(Availability(problems=True, skills=True))
     if not agent.model.profile.tools or not offered:
         return None
     told = json.dumps(

@@ -118,7 +118,8 @@ async def test_facts_are_added_changed_and_ended_by_their_numbers_in_one_call(ch
     said = "I live in Oslo now, and I sold the car. I like coffee, too."
     told = await chat.save(said, change(1, "I live in Oslo"), *end(2), *add("I like coffee"))
     assert told == (
-        "Saved to long-term memory (version 3): [4] I live in Oslo; [2] has ended; [5] I like coffee."
+        "Saved to long-term memory (version 3): [4] I live in Oslo (in place of [1]); [2] has ended; "
+        "[5] I like coffee."
     )
     assert await chat.facts() == [
         "- [3] I like tea (2026-02-10)",
