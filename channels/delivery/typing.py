@@ -30,6 +30,7 @@ class TypingSign(Generic[PieceT]):
         self._room = room
         self._state: Activity | None = None
         self._until = 0.0
+        self._flooded_until = 0.0
         self._woken = anyio.Event()
 
     @property
@@ -56,7 +57,9 @@ class TypingSign(Generic[PieceT]):
                 await self._woken.wait()
 
     async def _show(self) -> float:
-        """Show the sign once; return the seconds until it must be shown again."""
+        """Show the sign once, unless a flood lasts; return the seconds until it must be shown again."""
+        if (left := self._flooded_until - anyio.current_time()) > 0:
+            return left
         await self._room.calm()
         state = self._state
         if state is None:
@@ -65,6 +68,7 @@ class TypingSign(Generic[PieceT]):
         try:
             await self._screen.typing(state.address)
         except Flooded as flood:
+            self._flooded_until = anyio.current_time() + flood.seconds
             return max(pause, flood.seconds)
         except ScreenError as error:
             logger.debug("no typing sign: %s", error)
