@@ -17,6 +17,7 @@ from itertools import product
 
 from bot.consolidation.judging import Question
 from bot.consolidation.prompts import Cited, OperationAnswer
+from bot.language.clauses import sentences, takes_back
 from bot.memory.facts.citing import cite, cite_others, is_own, others_words, words_in
 from bot.memory.facts.fact import LONGEST_QUOTE, Evidence, Fact
 from bot.memory.facts.proposals import Judgement, Proposal
@@ -28,7 +29,6 @@ from bot.memory.gate.claims import (
     overlap,
     unsupported,
 )
-from bot.memory.gate.clauses import sentences, takes_back
 from bot.memory.gate.ending import not_ended
 from bot.memory.gate.orders import gives_orders
 from bot.memory.transcript import is_owner, said_on, speaker

@@ -27,11 +27,11 @@ from bot.consolidation.prompts import (
     schema,
 )
 from bot.errors import ConsolidationFailed, ContextOverflow, MemoryRefused
+from bot.language.clauses import sentences
 from bot.llm.base import Model, ModelReply, ModelRequest, Usage
 from bot.memory.facts.citing import MEMORY_PAUSED
 from bot.memory.facts.fact import Fact
 from bot.memory.facts.proposals import Batch, Proposal
-from bot.memory.gate.clauses import sentences
 from bot.memory.gate.orders import gives_orders
 from bot.memory.longterm import LongTermMemory
 from bot.memory.snapshot import HISTORY, MemorySnapshot

@@ -13,7 +13,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from functools import lru_cache
 
-from bot.memory.gate.lexicon import fold, words
+from bot.language.lexicon import fold, words
 
 _LONGEST = 20_000
 """Characters that are looked at; what stands behind them counts as the writer's own."""

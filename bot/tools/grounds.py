@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 
+from bot.language.clauses import clauses
 from bot.memory.facts.asked import ORDERS
 from bot.memory.facts.citing import cite, cite_others, is_own, others_words, words_in
 from bot.memory.facts.fact import Evidence, Fact, joined
 from bot.memory.facts.proposals import Operation, Proposal
 from bot.memory.gate.claims import best_support, is_verbatim, missing, overlap, unsupported
-from bot.memory.gate.clauses import clauses
 from bot.memory.gate.ending import not_ended
 from bot.memory.gate.orders import gives_orders
 from bot.memory.transcript import is_owner, said_on, speaker

@@ -19,20 +19,21 @@ from typing import Any, TextIO
 from hostile_texts import HostileText
 from pattern_inventory import modules
 
+from bot.language.claim import Claim, take_apart
+from bot.language.clauses import clauses
+from bot.language.speech import Clause
 from bot.llm.base import ModelRequest
 from bot.llm.offline.compartments import Value, Work, work_in
 from bot.llm.offline.prompt import Passage, Prompt, Said, read
 from bot.llm.offline.questions import Question
 from bot.memory.facts.fact import Fact
-from bot.memory.gate.claim import Claim, take_apart
-from bot.memory.gate.clauses import clauses
-from bot.memory.gate.speech import Clause
 from bot.tape.entries import TapeEntry, message
 
 TEXTS = (
     "bot.agent.views",
     "bot.commands.parser",
     "bot.consolidation.checking",
+    "bot.language",
     "bot.llm.offline",
     "bot.memory.facts",
     "bot.memory.forgetting",

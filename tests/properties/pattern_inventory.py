@@ -46,16 +46,16 @@ SAMPLES: dict[tuple[str, str], str] = {
         "[{'stops': ''}, {'stops': ':}'}, {'stops': ';}'}]"
     ),
     (
-        "bot/memory/gate/claim.py",
+        "bot/language/claim.py",
         "f'(?<!\\w){re.escape(form)}(?!\\w)'",
     ): "[{'form': 'a a'}, {'form': '--'}]",
-    ("bot/memory/gate/dates.py", "pattern"): "[{'pattern': one} for one, _, _ in _SPANS_UNSPACED]",
+    ("bot/language/dates.py", "pattern"): "[{'pattern': one} for one, _, _ in _SPANS_UNSPACED]",
     (
-        "bot/memory/gate/denials.py",
+        "bot/language/denials.py",
         "f'\\b{re.escape(word)}\\b'",
     ): "[{'word': 'plann'}, {'word': 'a-a'}]",
-    ("bot/memory/gate/quantities.py", "f'\\b{written.capitalize()}\\b'"): "[{'written': 'may'}]",
-    ("bot/memory/gate/unsaid.py", "f'\\d{re.escape(one)}\\b'"): "[{'one': 'km'}, {'one': '00'}]",
+    ("bot/language/quantities.py", "f'\\b{written.capitalize()}\\b'"): "[{'written': 'may'}]",
+    ("bot/language/unsaid.py", "f'\\d{re.escape(one)}\\b'"): "[{'one': 'km'}, {'one': '00'}]",
     (
         "bot/telemetry/redaction.py",
         "'|'.join(map(re.escape, longest))",

@@ -15,14 +15,14 @@ from datetime import date, datetime, timedelta
 
 from rapidfuzz import fuzz
 
+from bot.language.dates import Day, told_days
+from bot.language.lexicon import WEEKDAYS, fold, words
+from bot.language.numerals import with_digits
+from bot.language.quantities import quantities
 from bot.memory.audit.finding import AuditedScope, AuditedSession, Finding, moment_of, told
 from bot.memory.facts.fact import Evidence, Fact
-from bot.memory.gate.dates import Day, told_days
-from bot.memory.gate.lexicon import WEEKDAYS, fold, words
 from bot.memory.gate.likeness import contradicts, folded, same
-from bot.memory.gate.numerals import with_digits
 from bot.memory.gate.orders import gives_orders
-from bot.memory.gate.quantities import quantities
 from bot.memory.gate.secrets import looks_secret
 from bot.memory.scopes import WORKSPACE
 from bot.memory.transcript import is_owner

@@ -12,11 +12,11 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import date
 
 from bot.errors import MemoryRefused
+from bot.language.clauses import sentences
+from bot.language.lexicon import MONTHS, NUMBERS, WEEKDAYS, content, fold, term, words
 from bot.memory.facts.citing import is_own, origin_of, others_words, words_in
 from bot.memory.facts.fact import TRUST
 from bot.memory.gate.claims import MAX_SAID, best_support, missing, overlap
-from bot.memory.gate.clauses import sentences
-from bot.memory.gate.lexicon import MONTHS, NUMBERS, WEEKDAYS, content, fold, term, words
 from bot.memory.gate.orders import gives_orders
 from bot.memory.transcript import is_owner
 from bot.tape.entries import TapeEntry

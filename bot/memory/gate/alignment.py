@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bot.language.lexicon import Terms, content, fold
 from bot.memory.bus.compartments import Compartments
-from bot.memory.gate.lexicon import Terms, content, fold
 from bot.memory.words import words_of
 
 NORTH_STARS = "north_stars"

@@ -14,8 +14,8 @@ from dataclasses import replace
 from datetime import date
 from functools import lru_cache
 
-from bot.memory.gate.claim import USER, Claim, take_apart
-from bot.memory.gate.clauses import (
+from bot.language.claim import USER, Claim, take_apart
+from bot.language.clauses import (
     asks_for,
     clauses,
     doubts,
@@ -25,8 +25,8 @@ from bot.memory.gate.clauses import (
     takes_back,
     wants,
 )
-from bot.memory.gate.dates import Day, fits, own, told_days
-from bot.memory.gate.lexicon import (
+from bot.language.dates import Day, fits, own, told_days
+from bot.language.lexicon import (
     CASELESS,
     STOP,
     UNSPACED,
@@ -37,13 +37,13 @@ from bot.memory.gate.lexicon import (
     plain,
     words,
 )
-from bot.memory.gate.naming import Names, mixed
-from bot.memory.gate.numerals import with_digits
-from bot.memory.gate.opposites import opposite, other_person
-from bot.memory.gate.quantities import Quantities, quantities
-from bot.memory.gate.roles import GERMAN, misplaced
-from bot.memory.gate.speech import Clause
-from bot.memory.gate.unsaid import unsaid
+from bot.language.naming import Names, mixed
+from bot.language.numerals import with_digits
+from bot.language.opposites import opposite, other_person
+from bot.language.quantities import Quantities, quantities
+from bot.language.roles import GERMAN, misplaced
+from bot.language.speech import Clause
+from bot.language.unsaid import unsaid
 
 MAX_CLAIM = 2_000
 """A longer claim, in characters, is carried by nothing."""

@@ -17,6 +17,7 @@ from datetime import datetime
 
 from bot.clock import iso
 from bot.errors import MemoryRefused
+from bot.language.clauses import clauses
 from bot.llm.offline.lines import parse
 from bot.llm.offline.subjects import subject_of
 from bot.memory.facts.fact import (
@@ -31,7 +32,6 @@ from bot.memory.facts.fact import (
 from bot.memory.facts.fold import FactFold
 from bot.memory.facts.proposals import Batch, Decided, Outcome, Proposal, Verdict
 from bot.memory.gate.claims import overlap
-from bot.memory.gate.clauses import clauses
 from bot.memory.gate.likeness import folded
 from bot.memory.gate.policy import Conflict, Radius, WriteGate, WriteRequest, WriteSignals
 from bot.memory.gate.secrets import looks_secret

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from datetime import date
 
+from bot.language.clauses import clauses
+from bot.language.lexicon import fold
 from bot.memory.gate.claims import overlap, unsupported
-from bot.memory.gate.clauses import clauses
-from bot.memory.gate.lexicon import fold
 
 _FORGET = re.compile(
     r"\b(?:forget|delete|remove|erase|drop|vergiss|vergessen|losch\w*|entfern\w*|oublie\w*|efface\w*|supprime\w*"

@@ -11,12 +11,12 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from bot.language.clauses import clauses
+from bot.language.lexicon import UNSPACED, content, fold, pairs, words
+from bot.language.naming import names_of
+from bot.language.numerals import with_digits
+from bot.language.quantities import quantities
 from bot.llm.offline.lines import conflicts, parse
-from bot.memory.gate.clauses import clauses
-from bot.memory.gate.lexicon import UNSPACED, content, fold, pairs, words
-from bot.memory.gate.naming import names_of
-from bot.memory.gate.numerals import with_digits
-from bot.memory.gate.quantities import quantities
 
 _LONGEST = 2_000
 _ALIKE = 95

@@ -11,7 +11,7 @@ import base64
 import binascii
 import re
 
-from bot.memory.gate.lexicon import fold
+from bot.language.lexicon import fold
 from bot.tape.text import normalized
 
 _LONGEST = 20_000

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from bot.memory.gate.lexicon import plain
+from bot.language.lexicon import plain
 from bot.telemetry.redaction import redact
 
 _LONGEST = 20_000

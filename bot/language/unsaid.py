@@ -6,8 +6,8 @@ Rule 1: some word of a claim that is not of every claim was said, in whatever fo
 
 from __future__ import annotations
 
-from bot.memory.gate.claim import USER, Claim
-from bot.memory.gate.lexicon import (
+from bot.language.claim import USER, Claim
+from bot.language.lexicon import (
     CASELESS,
     IMPLIED,
     MONTHS,
@@ -19,8 +19,8 @@ from bot.memory.gate.lexicon import (
     pairs,
     words,
 )
-from bot.memory.gate.naming import Names
-from bot.memory.gate.speech import Clause
+from bot.language.naming import Names
+from bot.language.speech import Clause
 
 _CARRIED_BY = {
     "=child": ("=son", "=daughter"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from bot.memory.gate.lexicon import (
+from bot.language.lexicon import (
     BUT,
 )
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from bot.memory.gate.denials import denied as denied_in
-from bot.memory.gate.lexicon import (
+from bot.language.denials import denied as denied_in
+from bot.language.lexicon import (
     KIN,
     KIN_UNSPACED,
     LEFT,
@@ -24,7 +24,7 @@ from bot.memory.gate.lexicon import (
     term,
     words,
 )
-from bot.memory.gate.speech import (
+from bot.language.speech import (
     ABBREVIATED,
     ACCORDING,
     ASKS_BARE,
@@ -56,7 +56,7 @@ from bot.memory.gate.speech import (
     WISHES,
     Clause,
 )
-from bot.memory.gate.subjects import is_me, subject_of
+from bot.language.subjects import is_me, subject_of
 
 
 def sentences(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Words by which the gate's checks know a negation, a question, a relative, a month. Pure tables.
+"""Words by which a negation, a question, a relative, a month is known. Pure tables.
 
 Rule 1: everything is folded (``fold``): lower case, no accents, plain quotes and dashes.
 Rule 2: a word of several languages stands in the row that is right for most of them.

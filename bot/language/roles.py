@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 
-from bot.memory.gate.claim import USER, Claim
-from bot.memory.gate.lexicon import KIN, UNSPACED, fold, words
-from bot.memory.gate.speech import Clause
+from bot.language.claim import USER, Claim
+from bot.language.lexicon import KIN, UNSPACED, fold, words
+from bot.language.speech import Clause
 
 _I = frozenset(
     "i i'm i've i'd i'll ich je yo io eu я we wir nous nosotros noi nos мы me mich mir moi m' mi меня мне us uns нас нам".split()

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 
-from bot.memory.gate.clauses import clauses
-from bot.memory.gate.lexicon import (
+from bot.language.clauses import clauses
+from bot.language.lexicon import (
     KIN,
     KIN_UNSPACED,
     UNSPACED,
@@ -18,8 +18,8 @@ from bot.memory.gate.lexicon import (
     term,
     words,
 )
-from bot.memory.gate.naming import names_of
-from bot.memory.gate.speech import Clause
+from bot.language.naming import names_of
+from bot.language.speech import Clause
 
 USER = re.compile(
     r"\b(?:the user|der nutzer|die nutzerin|der benutzer|die benutzerin|des (?:be)?nutzers|der (?:be)?nutzerin|dem (?:be)?nutzer|den (?:be)?nutzer|l'utilisateur|l'utilisatrice|el usuario|la usuaria|del usuario|al usuario|l'utente|dell'utente"

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-from bot.memory.gate.claim import USER, WITH_USER, Claim
-from bot.memory.gate.lexicon import (
+from bot.language.claim import USER, WITH_USER, Claim
+from bot.language.lexicon import (
     IMPLIED,
     KIN,
     KIN_UNSPACED,
@@ -22,8 +22,8 @@ from bot.memory.gate.lexicon import (
     term,
     words,
 )
-from bot.memory.gate.naming import Names
-from bot.memory.gate.speech import Clause
+from bot.language.naming import Names
+from bot.language.speech import Clause
 
 _LOST = re.compile(r"\b(?:lost|verloren|perdu|perdio|perso|perdeu|потерял\w?)\b")
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from bot.memory.gate.dates import Day
-from bot.memory.gate.lexicon import (
+from bot.language.dates import Day
+from bot.language.lexicon import (
     MONTHS,
     UNSPACED,
     WEEKDAYS,
     words,
 )
-from bot.memory.gate.numerals import CJK_NUMBER, cjk, with_digits
+from bot.language.numerals import CJK_NUMBER, cjk, with_digits
 
 _DIGITS = re.compile(r"\d{1,3}(?:[ ,.'\u00a0\u202f]\d{3})+(?!\d)(?:[.,]\d{1,9})?|\d+(?:[.,]\d+)*")
 _CLOCK = re.compile(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from bot.memory.gate.lexicon import (
+from bot.language.lexicon import (
     ARTICLES,
     AUXILIARIES,
     BUT,
@@ -25,8 +25,8 @@ from bot.memory.gate.lexicon import (
     fold,
     words,
 )
-from bot.memory.gate.speech import Clause
-from bot.memory.gate.subjects import AND, is_me
+from bot.language.speech import Clause
+from bot.language.subjects import AND, is_me
 
 _ENGLISH_NOT = frozenset(
     "not never no without nothing nobody none cannot nicht nie ohne kein keine keinen nichts".split()

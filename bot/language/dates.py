@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from itertools import product
 
-from bot.memory.gate.lexicon import (
+from bot.language.lexicon import (
     UNSPACED,
     WEEKDAYS,
     words,
 )
-from bot.memory.gate.numerals import with_digits
+from bot.language.numerals import with_digits
 
 _UNITS = {
     unit: kind

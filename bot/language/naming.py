@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from bot.memory.gate.lexicon import (
+from bot.language.lexicon import (
     KIN,
     MONTHS,
     NUMBERS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from bot.memory.gate.lexicon import (
+from bot.language.lexicon import (
     NUMBERS,
 )
 

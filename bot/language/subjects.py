@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from bot.memory.gate.lexicon import (
+from bot.language.lexicon import (
     ARTICLES,
     AUXILIARIES,
     BUT,
@@ -26,7 +26,7 @@ from bot.memory.gate.lexicon import (
     term,
     words,
 )
-from bot.memory.gate.speech import Clause
+from bot.language.speech import Clause
 
 AND = frozenset(
     "and und et y e и or oder then so also well oh yes yeah ja oui si да now actually btw hey hi hello ok okay".split()
