@@ -127,7 +127,7 @@ class Checker:
         ruled = self.proposal(operation)
         found, _ = self._found(operation.evidence)
         own = [one for one in found if one.evidence.origin in ("person", "member")]
-        own = [one for one in own if one.evidence.sender == own[-1].evidence.sender]
+        own = _of_one(own, ruled.text)
         fact = self.facts.get(operation.fact or 0)
         if not own or (operation.op not in _TEXTS and fact is None):
             return Checked(ruled)
@@ -295,6 +295,12 @@ class Checker:
             if why is None:
                 return _resting_on(made, [one])
         return replace(made, why=f"fact {fact.id} does not end: {why}")
+
+
+def _of_one(found: Sequence[_Found], claim: str) -> list[_Found]:
+    """Return what one person said: whoever a claim names, else whoever is cited last."""
+    named = [one for one in found if (who := speaker(one.entry)) and who in claim]
+    return [one for one in found if one.evidence.sender == (named or found)[-1].evidence.sender]
 
 
 def _around(found: _Found) -> str:

@@ -50,7 +50,10 @@ not_supported: they do not say it, or not all of it.
 contradicted: they say the opposite, or that it is over.
 other_person: they say it of somebody else, or the other way round.
 overstated: they say less: once, not always; some, not all; perhaps, not surely.
-not_stated: they only ask, suppose, joke, or tell what somebody else said, or are fiction or a draft.\
+not_stated: they only ask, suppose, joke, or tell what somebody else said, or are fiction or a draft.
+
+Where several fit, give the first of: not_stated, other_person, contradicted, overstated, not_supported. Another \
+number, name or date than they say, or what is planned told as done, is not_supported.\
 """
 
 

@@ -192,9 +192,9 @@ _BEGINNING = re.compile(
 _MONTH = re.compile(r"\b(?:month|monats?|mois|mes|mese|месяца)\b|月")
 _FROM = re.compile(
     r"(\d{1,3}|\ban?|\beine?r?|\bune?|\bun[ao]?|\buma?) ([^\W\d_]+) (?:from|after|ab|nach|a partir de|a contar de|da|от|после|ago|later"
-    r"|zuvor|spater|auf den tag)\b"
+    r"|zuvor|spater|auf den tag|today|heute|aujourd'hui|hoy|oggi|hoje)\b"
 )
-"""So much time from a day: "three weeks from today", "five years ago today"."""
+"""So much time from a day: "three weeks from today", "five years ago today", "two months today"."""
 _DAY_ALONE = re.compile(
     r"\b(?:the |am |le |el |il |o |dia )(\d{1,2})(?:st|nd|rd|th|\.)?(?![\d:.,/]*\d)"
 )

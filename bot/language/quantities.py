@@ -77,7 +77,7 @@ _MONTH_ONLY = re.compile(rf"\b({_MONTH_WORDS})\b(?:\.?,? (?:de |of )?(\d{{4}}))?
 
 _ORDINARY = {
     month: re.compile(
-        rf"\b(?:{month.capitalize()}|(?:fin|debut|mi|de|en|ab|im|in|since|until|last|next|this) {month})\b"
+        rf"\b(?:{month.capitalize()}|(?:fin|debut|mi|de|en|pour|para|per|ab|bis|fur|im|in|since|until|last|next|this) {month})\b"
     )
     for month in MONTHS
     if len(month) <= 4

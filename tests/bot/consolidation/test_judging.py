@@ -175,6 +175,27 @@ async def test_what_others_said_in_a_group_is_no_ground_for_a_persons_claim(tmp_
     assert not model.asked("judgement")
 
 
+async def test_in_a_group_a_claim_rests_on_the_words_of_whom_it_names(tmp_path):
+    """Whoever else is quoted with them, and in whatever order."""
+    claim = "Bob spends December in Kumasi."
+    operation = learns(claim, "I'll be in Kumasi then.", 1)
+    operation["evidence"] += learns(None, "Who comes in December?", 3)["evidence"]
+    model = consolidating(operation, judgement=always("supported"))
+    async with session_host(tmp_path, model) as host:
+        said = (
+            ("It is December, I'll be in Kumasi then.", {"sender": BOB}),
+            ("Who comes in December?", {}),
+        )
+        for text, more in said:
+            await host.channel.answer_to(await host.channel.send(text, private=False, **more))
+        await host.channel.answer_to(await host.channel.send("/new", private=False))
+        memory = await host.channel.answer_to(await host.channel.send("/memory", private=False))
+    assert claim in memory
+    [request] = model.asked("judgement")
+    assert "Kumasi then" in str(request.messages[-1])
+    assert "Who comes" not in str(request.messages[-1])
+
+
 async def test_no_turn_waits_for_the_judge(tmp_path):
     held = Held(says("never"))
     async with session_host(tmp_path, saving(CLAIM, [held])) as host:

@@ -253,6 +253,7 @@ NOT_CARRIED = [
 
 RELATIVE = [
     ("The exam is tomorrow, I am nervous.", "The user has an exam on 2026-03-07."),
+    ("Two months today that I quit cigarettes.", "The user quit cigarettes on 2026-01-06."),
     ("I fly to Oslo next week.", "The user flies to Oslo in the week of 2026-03-09."),
     ("I start on Monday.", "The user starts on 2026-03-09."),
     ("I moved here two years ago.", "The user moved in 2024."),
