@@ -138,7 +138,22 @@ def quiet(app: Callable[..., Any], *, grace: int, **own: Any) -> uvicorn.Config:
 
 
 class Server(uvicorn.Server):
-    """Uvicorn without its own handling of signals."""
+    """Uvicorn without its own handling of signals; it ends when it is told to, not when it next looks."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._ending = anyio.Event()
+
+    def end(self) -> None:
+        """Take no more; what is being answered has the configuration's time of grace."""
+        self.should_exit = True
+        self._ending.set()
+
+    async def main_loop(self) -> None:
+        """Keep the date of answers right until the end."""
+        while not await self.on_tick(0):
+            with anyio.move_on_after(1):
+                await self._ending.wait()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -169,4 +184,4 @@ async def serve(
             ready()
             await anyio.sleep_forever()
         finally:
-            server.should_exit = True
+            server.end()

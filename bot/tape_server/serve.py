@@ -114,7 +114,7 @@ def configuration(app: FastAPI) -> uvicorn.Config:
 
 
 async def _stop_on_signal(
-    server: uvicorn.Server,
+    server: serving.Server,
     stopping: anyio.Event,
     watchdog: Watchdog,
     *,
@@ -126,4 +126,4 @@ async def _stop_on_signal(
         async for received in signals:
             logger.info("stopping on %s", received.name)
             stopping.set()
-            server.should_exit = True
+            server.end()

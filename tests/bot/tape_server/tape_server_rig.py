@@ -12,9 +12,9 @@ from pathlib import Path
 
 import anyio
 import httpx
-import uvicorn
 from fastapi import FastAPI
 
+from bot.serving import Server
 from bot.tape.store import TapeStore
 from bot.tape.stores.memory import MemoryTapeStore
 from bot.tape.stores.remote import RemoteTapeStore
@@ -83,7 +83,7 @@ async def serving(
     tokens = tokens or TokenBook(home / "tape-tokens.json")
     stopping = anyio.Event()
     app = build_app(store, tokens, stopping=stopping, **options)
-    server = uvicorn.Server(configuration(app))
+    server = Server(configuration(app))
     with listening(listen) as bound:
         bound.listen(100)
         async with anyio.create_task_group() as tasks:
@@ -92,7 +92,7 @@ async def serving(
                 yield Rig(app, f"http://127.0.0.1:{bound.getsockname()[1]}", store, tokens)
             finally:
                 stopping.set()
-                server.should_exit = True
+                server.end()
     await store.close()
 
 
