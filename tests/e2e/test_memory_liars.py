@@ -235,20 +235,20 @@ TAKEN = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("command", TAKEN)
-async def test_a_member_takes_nothing_from_a_group(tmp_path, command):
+async def test_a_member_takes_nothing_from_a_group(tmp_path):
     model = Accomplice().model()
     cast = Cast(1, group=True)
     async with session_host(tmp_path, model) as host:
         await _two_people(host, cast)
         before = await home_facts(host, cast)
         assert len(before) == 2
-        told = await cast.say(host, "bob", command)
-        assert await home_facts(host, cast) == before
-        assert not folded(await host.tape("workspace:shared")).active()
-        assert await cast.say(host, "ada", "hello") == "ok"
-        assert "mirror" not in told
-        assert not folded(await host.tape(f"fake:{cast.chat}")).paused
+        for command in TAKEN:
+            told = await cast.say(host, "bob", command)
+            assert await home_facts(host, cast) == before, command
+            assert not folded(await host.tape("workspace:shared")).active(), command
+            assert await cast.say(host, "ada", "hello") == "ok", command
+            assert "mirror" not in told, command
+            assert not folded(await host.tape(f"fake:{cast.chat}")).paused, command
 
 
 SNOOPING = [
@@ -258,18 +258,18 @@ SNOOPING = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("command", SNOOPING)
 @pytest.mark.parametrize("group", [True, False], ids=["in a group", "alone with the bot"])
-async def test_nobody_reads_what_the_owner_said_in_private(tmp_path, command, group):
+async def test_nobody_reads_what_the_owner_said_in_private(tmp_path, group):
     model = Accomplice().model()
     cast = Cast(1, group=True)
     async with session_host(tmp_path, model) as host:
         await _two_people(host, cast)
         chat = cast.chat if group else cast.id_of("bob")
-        assert "mirror" not in (await cast.say(host, "bob", command, chat=chat)).replace(
-            command, ""
-        )
-        await cast.say(host, "bob", "What do you know?", chat=chat)
+        for command in SNOOPING:
+            told = await cast.say(host, "bob", command, chat=chat)
+            assert "mirror" not in told.replace(command, ""), command
+            await cast.say(host, "bob", "What do you know?", chat=chat)
+            assert "behind the mirror" not in str(model.asked()[-1].messages), command
     for request in model.asked():
         assert "behind the mirror" not in str(request.messages)
 

@@ -179,26 +179,36 @@ async def test_a_server_that_is_away_is_told_after_a_while(tmp_path):
     await store.close()
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
-        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]",
-        b"HTTP/1.1 404 Not Found\r\nContent-Length: 5\r\n\r\nhello",
-        b"HTTP/1.1 302 Found\r\nLocation: http://x/\r\nContent-Length: 0\r\n\r\n",
-        b"HTTP/1.1 500 Oh\r\nContent-Length: 2\r\n\r\n{}",
-        b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 4\r\n\r\n<p/>",
-        b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\nno",
-        b"SSH-2.0\r\n",
-    ],
-)
-async def test_what_is_no_tape_server_is_told(answer):
-    async with answering(answer) as url:
-        store = RemoteTapeStore(url, "x", patience=0.2)
-        for ask in (store.version(TAPE), store.append(TAPE, event("e")), store.list_tapes()):
-            with pytest.raises(TapeUnavailable, match=url):
-                await ask
-        await store.close()
+STRANGE = [
+    b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]",
+    b"HTTP/1.1 404 Not Found\r\nContent-Length: 5\r\n\r\nhello",
+    b"HTTP/1.1 302 Found\r\nLocation: http://x/\r\nContent-Length: 0\r\n\r\n",
+    b"HTTP/1.1 500 Oh\r\nContent-Length: 2\r\n\r\n{}",
+    b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 4\r\n\r\n<p/>",
+    b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\nno",
+    b"SSH-2.0\r\n",
+]
+
+
+async def test_what_is_no_tape_server_is_told():
+    told = dict.fromkeys(STRANGE, 0)
+
+    async def ask_all(answer):
+        async with answering(answer) as url:
+            store = RemoteTapeStore(url, "x", patience=0.2)
+            for ask in (store.version(TAPE), store.append(TAPE, event("e")), store.list_tapes()):
+                with pytest.raises(TapeUnavailable, match=url):
+                    await ask
+                told[answer] += 1
+            await store.close()
+
+    try:
+        async with anyio.create_task_group() as tasks:
+            for answer in STRANGE:
+                tasks.start_soon(ask_all, answer)
+    finally:
+        assert set(told.values()) == {3}, told
 
 
 @pytest.mark.parametrize("kind", [b"text/html", b"text/event-stream\r\nContent-Encoding: gzip"])
