@@ -3,8 +3,8 @@
 ``POST /control/<act>`` with a JSON object of the arguments answers ``{"ok": true, "result": …}``, or
 400 with ``error``. Acts are the methods of ``TelegramDriver`` (chats, users and bots by id, bytes in
 base64) and of ``Faults`` (also as ``faults.flood`` …), and: ``fault`` (the fields of ``Fault``),
-``missing`` (``method``, ``missing``), ``outage`` (``seconds``), ``until_messages`` (``chat``,
-``count``, ``within``), ``until_confirmed``, ``until_changed`` and ``until_up`` (``within``), ``whoami``.
+``missing`` (``method``, ``missing``), ``down``, ``up``, ``until_messages`` (``chat``, ``count``,
+``within``), ``until_confirmed`` and ``until_changed`` (``within``), ``whoami``.
 ``GET /control/books`` gives everything that happened.
 """
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 _ACTS = frozenset(
     "bot user private group topic say post edit remove photo voice audio sticker document album location "
-    "press react join kick block migrate drop_topic raw revoke until_messages until_confirmed "
-    "until_changed until_up".split()
+    "press react join kick block migrate drop_topic raw revoke down up until_messages until_confirmed "
+    "until_changed".split()
 )
 _FAULTS = frozenset(
     "flood calm clear flood_once refuse html hang_up lose_answer garbage odd endless slow refuse_entities "
@@ -65,8 +65,6 @@ def _act(server: TelegramServer, name: str, values: Json) -> Any:
             return {"url": server.url, "token": server.token, "bot": server.me.as_json()}
         case "fault":
             return server.faults.add(Fault(**values))
-        case "outage":
-            return server.outage_for(float(values["seconds"]))
         case "missing":
             change = server.missing.add if values.get("missing", True) else server.missing.discard
             return change(values["method"])

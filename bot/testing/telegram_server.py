@@ -144,16 +144,6 @@ class TelegramServer(TelegramDriver):
             with anyio.CancelScope(shield=True):
                 await self.up()
 
-    async def outage_for(self, seconds: float) -> None:
-        """Be down at once, and up again after some seconds."""
-        await self.down()
-
-        async def recover() -> None:
-            await anyio.sleep(seconds)
-            await self.up()
-
-        self._tasks.start_soon(recover)
-
     async def until(self, claim: Callable[[Books], Any], within: float = 60.0) -> None:
         """Wait until something holds of the books.
 
@@ -174,10 +164,6 @@ class TelegramServer(TelegramDriver):
         """Wait until the bots have shown so many messages in a chat."""
         number = chat.id if isinstance(chat, Chat) else chat
         await self.until(lambda books: len(books.messages(number)) >= count, within)
-
-    async def until_up(self, within: float = 60.0) -> None:
-        """Wait until an outage is over."""
-        await self.until(lambda _books: self._site is not None, within)
 
     async def until_changed(self, within: float = 60.0) -> None:
         """Wait for the next fact, at most so many seconds."""

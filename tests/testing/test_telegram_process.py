@@ -57,9 +57,9 @@ async def test_faults_are_set_from_outside():
 
 async def test_it_is_controlled_while_it_is_down():
     async with TelegramProcess() as telegram:
-        await telegram.do("outage", seconds=4)
+        await telegram.do("down")
         with pytest.raises(aiohttp.ClientConnectionError):
             await call(telegram, "getMe")
         assert (await telegram.books())["shown"] == []
-        await telegram.do("until_up")
+        await telegram.do("up")
         assert (await call(telegram, "getMe"))["ok"]
