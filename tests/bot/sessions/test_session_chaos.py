@@ -93,7 +93,11 @@ class Chaos:
                 await anyio.sleep(POLL)  # the journal has no event for this
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(
+    "seed",
+    # A part of them at each run, all of them among the long proofs.
+    [pytest.param(seed, marks=[pytest.mark.slow] if seed % 3 else []) for seed in range(12)],
+)
 async def test_each_message_is_settled_once_whatever_is_sent_when(tmp_path, seed):
     chaos = Chaos(seed)
     for _ in range(3):
