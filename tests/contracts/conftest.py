@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cache
@@ -69,11 +70,23 @@ BACKENDS: dict[str, Callable[[Path], AbstractAsyncContextManager[Opener]]] = {
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sample what a suite says of a store over a wire as one family: it is whole on the stores without one."""
+    """Sample what a suite says of a store over a wire as one family, and cut its tables over the others to pairs.
+
+    Each row of a table is tried on one of the stores without a wire; those on the other are sampled as a family, too.
+    """
+    rows: Counter[tuple[str, str]] = Counter()
     for item in items:
-        name = getattr(item, "callspec", None) and item.callspec.params.get("backend")
+        call = getattr(item, "callspec", None)
+        name = call and call.params.get("backend")
         if name in _SLOW:
             item.add_marker(pytest.mark.family(f"{item.path.name} over {name}"))
+        elif name and len(call.indices) > 1:
+            test = item.nodeid.partition("[")[0]
+            rows[test, name] += 1
+            if rows[test, name] % 2 == call.indices["backend"] % 2:
+                continue
+            item.add_marker(pytest.mark.family(f"tables of {item.path.name}"))
+            item.add_marker(pytest.mark.slow)
 
 
 class Backend:

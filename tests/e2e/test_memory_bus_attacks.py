@@ -6,6 +6,7 @@ what a person said meanwhile. What the same person asks for in words of their ow
 
 from __future__ import annotations
 
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -121,8 +122,9 @@ async def played(
         return str(result.payload["content"]), f"{first['content']}\n{last['content']}", tape
 
 
-@pytest.mark.parametrize("what", HOSTILE)
-@pytest.mark.parametrize("way", ["quoted", "fetched", "by a member"])
+@pytest.mark.parametrize(
+    ("what", "way"), list(zip(HOSTILE, cycle(["quoted", "fetched", "by a member"]), strict=False))
+)
 async def test_what_hostile_text_wants_is_in_no_prompt(tmp_path, what, way):
     call, plant = HOSTILE[what]
     more: dict[str, Any] = {"page": LETTER} if way == "fetched" else {"quote": LETTER}
