@@ -2,7 +2,7 @@
 
 Rule 1: the first of these that carries a text is cited: a sentence of one message, the facts that are merged, split
     or reworded, all that is being answered.
-Rule 2: where other people's text is in view, only what a person's own sentence or the facts carry holds.
+Rule 2: of a text with words that only other people's texts in view have, one sentence or the facts must carry all.
 Rule 3: names, numbers and dates are always checked; the rest is left to the judge where there is one.
 """
 
@@ -13,15 +13,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 
-from bot.language.clauses import clauses
+from bot.language.clauses import clauses, sentences
 from bot.memory.facts.asked import ORDERS
 from bot.memory.facts.citing import cite, cite_others, is_own, others_words, words_in
 from bot.memory.facts.fact import Evidence, Fact, joined
 from bot.memory.facts.proposals import Operation, Proposal
-from bot.memory.gate.claims import best_support, is_verbatim, missing, overlap, unsupported
+from bot.memory.gate.claims import (
+    best_support,
+    is_statement,
+    is_verbatim,
+    missing,
+    overlap,
+    unsupported,
+)
 from bot.memory.gate.ending import not_ended
 from bot.memory.gate.orders import gives_orders
 from bot.memory.transcript import is_owner, said_on, speaker
+from bot.memory.words import words_of
 from bot.tape.entries import TapeEntry
 from bot.tools.registry import ToolContext
 
@@ -49,6 +57,7 @@ class Grounds:
         asking: The messages that the turn answers.
         own: People's own messages, newest first, those that the turn answers before all others.
         foreign: Texts in view that are no person's own, each as evidence.
+        others: Words that stand in those alone, and in nothing that a person said or that is believed.
         judged: Somebody judges later what rules cannot tell.
         changed: The facts that the same call changes or ends.
     """
@@ -58,6 +67,7 @@ class Grounds:
     asking: Sequence[TapeEntry]
     own: Sequence[TapeEntry]
     foreign: Sequence[tuple[str, Evidence]]
+    others: frozenset[str]
     judged: bool = False
     changed: tuple[Fact, ...] = ()
 
@@ -70,6 +80,11 @@ class Grounds:
     def said(self) -> str:
         """What the people say whom the turn answers."""
         return " ".join(words_in(one) for one in self.asking if is_own(one))
+
+    @property
+    def stated(self) -> str:
+        """What of that they state: no questions, suppositions or jokes."""
+        return " ".join(filter(is_statement, sentences(self.said)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +109,14 @@ def grounds_of(context: ToolContext) -> Grounds:
     earlier = context.memory.fold.window.spoken()[-_LOOKED_AT:]
     newest = [*reversed(context.asking), *reversed(earlier)]
     own = [one for one in newest if one.kind == "message" and is_own(one)]
+    own = [one for one in {one.id: one for one in own}.values() if one.payload.get("content")]
+    foreign = _foreign(earlier, context.tape.name)
+    others = {word for text, _ in foreign for word in words_of(text)}
+    if others:
+        known = [*map(words_in, own), *(one.text for one in context.memory.facts())]
+        others -= {word for text in known for word in words_of(text)}
     return Grounds(
-        context.tape.name,
-        context.zone.timezone,
-        context.asking,
-        [one for one in {one.id: one for one in own}.values() if one.payload.get("content")],
-        _foreign(earlier, context.tape.name),
+        context.tape.name, context.zone.timezone, context.asking, own, foreign, frozenset(others)
     )
 
 
@@ -148,10 +165,11 @@ def _rest(text: str, grounds: Grounds) -> _Rest:
             return _Rest((cite(grounds.tape, entry, sentence),), unverified=unverified)
     asking = [one for one in grounds.asking if is_own(one)]
     said = grounds.said
-    if grounds.changed and (not overlap(text, said) or grounds.foreign):
+    from_others = not grounds.others.isdisjoint(words_of(text))
+    if grounds.changed and (not overlap(text, said) or from_others):
         # Nothing of it was said now: the facts are put in order.
         return _on_facts(text, grounds) or _Rest(why="no words of the user carry it")
-    if not asking or grounds.foreign:
+    if not asking or from_others:
         return _Rest(why="no words of the user carry it")
     # In other words, or in another language: names, numbers and dates must be there all the same.
     names = tuple(speaker(one) for one in asking)

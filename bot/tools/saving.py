@@ -40,6 +40,8 @@ CONCLUSIONS = ("conclusion", "heuristic", "policy")
 
 _MOST_CHANGES = 50
 """In one call: each is compared with all that was said, while everybody waits."""
+_NEW = 2
+"""Words that are stated now, by which a change says something new; of a short text half its words are enough."""
 _NEAREST = 8
 """Facts that are compared with one that ends."""
 
@@ -156,13 +158,13 @@ def _checked(made: Proposal, fact: Fact | None, heir: str, grounds: Grounds) -> 
 
 
 def _adds_information(text: str, grounds: Grounds) -> bool:
-    """Say whether a text says what the facts do not that are changed: a literal, or half its words."""
+    """Say whether a text says what the facts do not that are changed: a literal, or some words that are stated now."""
     if missing(text, grounds.known, None, loose=True) is not None:
         return True
     words, known = words_of(text), set(words_of(grounds.known))
     new = [one for one in words if one not in known]
-    said = overlap(" ".join(new), grounds.said) * len(new)
-    return said * 2 >= len(words)
+    said = overlap(" ".join(new), grounds.stated) * len(new)
+    return said >= min(_NEW, len(words) / 2)
 
 
 def _is_accepted(made: Proposal) -> bool:

@@ -196,6 +196,29 @@ async def test_in_a_group_a_claim_rests_on_the_words_of_whom_it_names(tmp_path):
     assert "Who comes" not in str(request.messages[-1])
 
 
+async def test_a_letter_in_view_keeps_no_words_of_the_persons_own_from_being_saved_as_others(
+    tmp_path,
+):
+    """What only the letter says is not theirs, whatever the judge would say."""
+    letter = (
+        'Got this: "From: G. Patel <g@lets.example> To: Ada. Subject: Rent. Dear Ada, from 1 January the rent goes '
+        'up to 1,450. I am also selling the garage. Regards, Gita Patel" Is that allowed?'
+    )
+    own, others = (
+        "The user agreed to a rent of 1,450 from January.",
+        "The user is selling the garage.",
+    )
+    changes = [{"op": "add", "text": text} for text in (own, others)]
+    steps = iter([says("ok"), calls(("memory_save", {"changes": changes})), says("saved")])
+    model = ScriptedModel(lambda _: next(steps, says("ok")), judgement=always("supported"))
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask(letter)
+        await host.channel.ask("OK we accepted the rent, so it's 1450 from January.")
+        memory = str(await host.channel.ask("/memory"))
+    assert own in memory
+    assert others not in memory
+
+
 async def test_no_turn_waits_for_the_judge(tmp_path):
     held = Held(says("never"))
     async with session_host(tmp_path, saving(CLAIM, [held])) as host:

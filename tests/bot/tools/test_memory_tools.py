@@ -201,6 +201,18 @@ async def test_a_rewording_that_drops_or_changes_a_number_is_refused_and_changes
     assert await chat.facts() == ["- [1] My shoe size is 43 (2026-02-10)"]
 
 
+async def test_what_is_stated_now_may_take_the_place_of_what_it_makes_untrue(chat):
+    await chat.save("My left knee hurts, no hills until February.", *add("No hills until February"))
+    await chat.host.channel.ask("/new now")
+    told = await chat.save(
+        "The knee is fine again, hills are allowed.", change(1, "Hills are allowed again")
+    )
+    assert (
+        told
+        == "Saved to long-term memory (version 3): [2] Hills are allowed again (in place of [1])."
+    )
+
+
 @pytest.mark.parametrize(
     "asked",
     [
