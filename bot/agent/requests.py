@@ -26,6 +26,11 @@ from bot.tape.search import GENERAL
 from bot.tape.service import TapeService
 from bot.tools.registry import Availability
 
+_TAKEN_BACK = (
+    "Taken back after a check against the user's words, and not in long-term memory any more (where it matters, say so, "
+    "and save what holds):"
+)
+_MOST_TOLD = 5
 _CLOSING = "This is the last step of this turn: no more tools; answer now with what is known."
 
 
@@ -95,7 +100,8 @@ class Requests:
         offered = await self._offered() if self.agent.model.profile.tools else []
         fold = self.fold.in_view()
         packet, passages = await self._packet(), await self._passages(prompt, fold)
-        extra = (*packet, *passages, *notes, *([_CLOSING] if closing else []))
+        taken_back = [] if self.task else self._taken_back()
+        extra = (*packet, *passages, *taken_back, *notes, *([_CLOSING] if closing else []))
         builder = self.agent.builder
         anchors = await self.anchors.read() if builder.anchors else ()
         spoken = fold.window.spoken()
@@ -132,6 +138,22 @@ class Requests:
                 summaries=await self.summaries.read() if builder.summaries else (),
                 task=self.task,
             )
+        )
+
+    def _taken_back(self) -> list[str]:
+        """Return what a judge took back of what was saved here since the boundary: the model had said that it was saved."""
+        since = str(self.fold.boundary.meta.get("ts", "")) if self.fold.boundary else ""
+        gone = [
+            one.text
+            for one in self.memory.home.fold.facts.values()
+            if one.is_refuted
+            and one.changed >= since
+            and any(said.tape == self.tape.name for said in one.evidence)
+        ]
+        return (
+            ["\n".join([_TAKEN_BACK, *(f"- {text}" for text in gone[-_MOST_TOLD:])])]
+            if gone
+            else []
         )
 
     def prompt_entry(self, prompt: str) -> list[TapeEntry]:

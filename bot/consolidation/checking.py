@@ -140,6 +140,23 @@ class Checker:
         failed = replace(ruled, why="it does not hold")
         return Checked(ruled, self._question(claim, own), held, failed)
 
+    def question(self, fact: Fact, before: str) -> Question:
+        """Return what a judge is asked of a fact that is believed already.
+
+        Args:
+            fact: The fact.
+            before: The text of the fact whose place it took; empty where there was none.
+        """
+        known = {one.id: one for one in self.entries}
+        found = [
+            _Found(known[one.entry], one, one.quote)
+            for one in fact.evidence
+            if one.tape == self.tape and one.entry in known
+        ]
+        if len(found) < len(fact.evidence) or not found:
+            return Question(fact.text, fact.evidence, before)
+        return self._question(fact.text, found, before)
+
     def _to_judge(self, ruled: Proposal, own: Sequence[_Found], fact: Fact | None) -> Checked:
         """Return a new fact with what is to be judged of it, as far as its names and numbers were said."""
         claim, last = ruled.text, own[-1].entry

@@ -17,6 +17,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from bot.clock import Clock
+from bot.consolidation.checking import Checker
 from bot.consolidation.judging import Question, judge
 from bot.llm.base import Model, Usage
 from bot.memory.facts.fact import LONGEST_QUOTE, Evidence, Fact
@@ -139,15 +140,17 @@ class Judging:
     async def _run(self, model: Model, facts: Sequence[Fact], scope: anyio.CancelScope) -> None:
         outcome: Judged | None = None
         with scope, self._working_on():
-            questions = [self._question(one) for one in facts]
+            spoken = self._memory.fold.window.spoken()
+            checker = Checker(self._memory.tape.name, spoken, {}, self._timezone)
+            questions = [self._question(one, checker) for one in facts]
             judgements, usage = await judge(model, questions, self._timezone)
             outcome = Judged(scope, facts, judgements, usage)
         if outcome is not None:
             await self._post(outcome)
 
-    def _question(self, fact: Fact) -> Question:
+    def _question(self, fact: Fact, checker: Checker) -> Question:
         before = self._memory.home.fold.get(fact.supersedes)
-        return Question(fact.text, fact.evidence, before.text if before is not None else "")
+        return checker.question(fact, before.text if before is not None else "")
 
     async def _again_after(self, seconds: float) -> None:
         await self._clock.sleep(seconds)

@@ -199,14 +199,30 @@ def _on_facts(text: str, grounds: Grounds) -> _Rest | None:
         or all(any(_carries(one.text, part) for one in grounds.changed) for part in parts)
     )
     loose = grounds.judged and overlap(text, known) >= _CARRIED
-    if not held and (not loose or missing(text, known, None, loose=True) is not None):
+    said = () if held else _said_beside(text, grounds)
+    if not held and loose:
+        when = said_on(said[-1], grounds.timezone) if said else None
+        loose = missing(text, " ".join([known, *map(words_in, said)]), when, loose=True) is None
+    if not held and not loose:
         return None
-    evidence: tuple[Evidence, ...] = ()
+    evidence: tuple[Evidence, ...] = tuple(cite(grounds.tape, one) for one in said)
     for one in grounds.changed:
         if overlap(text, one.text) > 0:
             evidence = joined(evidence, one.evidence)
     unverified = not held or any(one.unverified for one in grounds.changed)
-    return _Rest(evidence, unverified=unverified, merged=True) if evidence else None
+    return _Rest(evidence, unverified=unverified, merged=not said) if evidence else None
+
+
+def _said_beside(text: str, grounds: Grounds) -> tuple[TapeEntry, ...]:
+    """Return the person's newest messages in view that say what a text adds to the facts, oldest first."""
+    wanted = set(words_of(text)) - set(words_of(grounds.known))
+    found: list[TapeEntry] = []
+    for one in grounds.own:
+        said = wanted.intersection(words_of(words_in(one)))
+        if said and len(found) < _EARLIER:
+            found.insert(0, one)
+            wanted -= said
+    return tuple(found)
 
 
 def _carries(fact: str, text: str) -> bool:

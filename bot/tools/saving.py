@@ -221,8 +221,8 @@ def told(outcome: Outcome, version: int) -> str:
 
 
 _MENDED = (
-    "You may mend what was not saved once, with the user's own words; tell the user of it only if they asked "
-    "you to save it."
+    "What was not saved you may give once more, closer to the user's own words. Tell the user of it only if they "
+    "asked you to save it."
 )
 
 

@@ -99,6 +99,11 @@ class Fact:
     unverified: bool = False
     judged: int = 0
 
+    @property
+    def is_refuted(self) -> bool:
+        """Whether a judge's word has ended it."""
+        return self.status == "retired" and 0 < self.judged == self.batch and bool(self.text)
+
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON."""
         # Not ``asdict``: that copies deeply, and a whole state has thousands of these.
@@ -116,9 +121,15 @@ def weakest(evidence: Iterable[Evidence]) -> Origin:
 
 
 def joined(old: Iterable[Evidence], new: Iterable[Evidence]) -> tuple[Evidence, ...]:
-    """Return evidence with more of it: each entry once, as much as is kept."""
-    found = {(one.tape, one.entry): one for one in (*new, *old)}
-    ordered = sorted(found.values(), key=lambda one: (one.when, one.entry))
+    """Return evidence with more of it, as much as is kept; of an entry, each of its sentences once."""
+    found: list[Evidence] = []
+    for one in (*old, *new):
+        same = [kept for kept in found if (kept.tape, kept.entry) == (one.tape, one.entry)]
+        if any(one.quote in kept.quote for kept in same):
+            continue
+        found = [kept for kept in found if kept not in same or kept.quote not in one.quote]
+        found.append(one)
+    ordered = sorted(found, key=lambda one: (one.when, one.entry))
     if len(ordered) > MOST_EVIDENCE:
         ordered = [ordered[0], *ordered[1 - MOST_EVIDENCE :]]
     return tuple(ordered)

@@ -293,7 +293,8 @@ class Deciding:
         ):
             return Decided(proposal, "refused", "somebody else said it", target)
         self._ended += not proposal.merged
-        closed = self._close(target, status="retired")
+        # What other facts say from now on has not ended: they take its place.
+        closed = self._close(target, status="superseded" if proposal.merged else "retired")
         return self._changed(proposal, closed, "ended", was=target)
 
     def _taken_back(self, proposal: Proposal, target: Fact) -> Decided:
@@ -323,21 +324,40 @@ class Deciding:
         if proposal.op == "verify":
             return self._changed(proposal, known, why)
         closed = self._close(known, status="retired")
-        if not proposal.text or self._standing.twin(proposal.text) is not None:
+        again = {(said.tape, said.entry) for one in self._ended_by(target) for said in one.evidence}
+        if (
+            not proposal.text
+            or {(said.tape, said.entry) for said in proposal.evidence} <= again
+            or self._standing.twin(proposal.text) is not None
+        ):
             return self._changed(proposal, closed, why, was=target)
         fact = self._made(proposal, proposal.text, "approved", target)
         return self._changed(proposal, fact, why, closed=closed)
 
     def _reopened(self, refuted: Fact) -> list[Decided]:
         """Believe again what a refuted fact had ended."""
+        return [
+            self._taken_back(Proposal("reopen", fact=one.id), one)
+            for one in self._ended_by(refuted)
+        ]
+
+    def _ended_by(self, refuted: Fact) -> list[Fact]:
+        """Return what a refuted fact had taken the place of: all that it was made from, unless that has another heir."""
+        heirs = {
+            one.supersedes
+            for one in self._facts.values()
+            if one.status == "active" and one.id != refuted.id
+        }
+        rests_on = {(said.tape, said.entry) for said in refuted.evidence}
         found = []
-        for one in list(self._facts.values()):
-            same = refuted.supersedes == one.id or (
-                one.batch == refuted.admitted and self._standing.ends(refuted.text, one)
-            )
-            if one.status == "superseded" and one.text and one.id != refuted.id and same:
-                again = Proposal("reopen", fact=one.id)
-                found.append(self._taken_back(again, one))
+        for one in self._facts.values():
+            if one.status != "superseded" or not one.text or one.id in heirs | {refuted.id}:
+                continue
+            merged = {(said.tape, said.entry) for said in one.evidence} <= rests_on
+            together = one.batch == refuted.admitted
+            ended = together and (merged or self._standing.ends(refuted.text, one))
+            if refuted.supersedes == one.id or ended:
+                found.append(one)
         return found
 
     def _restated(self, proposal: Proposal, target: Fact) -> Decided:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import anyio
+from waiting import until
 
 from bot.bus import Sender
 from bot.errors import TransientModelError
@@ -217,6 +218,75 @@ async def test_a_letter_in_view_keeps_no_words_of_the_persons_own_from_being_sav
         memory = str(await host.channel.ask("/memory"))
     assert own in memory
     assert others not in memory
+
+
+async def test_the_judge_sees_the_whole_message_and_what_was_said_since_of_a_fact_that_is_reworded(
+    tmp_path,
+):
+    first = "My physio said it: no hills until February. She is called Ines."
+    later = "The knee is fine again, she says, and hills are allowed."
+    made = (
+        "The user's physio Ines said no hills until February, and now says that hills are allowed."
+    )
+    steps = iter(
+        [
+            calls(("memory_save", {"changes": [{"op": "add", "text": "No hills until February"}]})),
+            says("saved"),
+            says("good"),
+            calls(("memory_save", {"changes": [{"op": "change", "fact": 1, "text": made}]})),
+        ]
+    )
+    asked: list[str] = []
+
+    def rule(request: ModelRequest) -> ModelReply:
+        asked.append(str(request.messages[-1]["content"]))
+        return judges(request, lambda _: "supported")
+
+    model = ScriptedModel(lambda _: next(steps, says("ok")), judgement=rule)
+    async with session_host(tmp_path, model) as host:
+        for said in (first, later, "Tidy up what you know about me."):
+            await host.channel.ask(said)
+        await until(lambda: any(made in one for one in asked))
+    words = next(one for one in asked if made in one)
+    assert first in words
+    assert later in words
+
+
+async def test_what_was_merged_is_believed_again_as_it_was_where_the_judge_refutes_the_merger(
+    tmp_path,
+):
+    """And the model is told in the next turn what it had said to be saved."""
+    said = "My mum Ewa lives in Leeds. Her birthday is 9 May. She turns 70 next year."
+    apart = ["Ewa lives in Leeds", "Her birthday is 9 May", "She turns 70 next year"]
+    made = "The user's mum Ewa lives in Leeds; birthday 9 May, she turns 70 next year"
+    merged = [
+        {"op": "change", "fact": 1, "text": made},
+        {"op": "end", "fact": 2},
+        {"op": "end", "fact": 3},
+    ]
+    steps = iter(
+        [
+            calls(("memory_save", {"changes": [{"op": "add", "text": text} for text in apart]})),
+            says("saved"),
+            calls(("memory_save", {"changes": merged})),
+        ]
+    )
+
+    def rule(request: ModelRequest) -> ModelReply:
+        return judges(request, lambda one: "not_supported" if one["claim"] == made else "supported")
+
+    model = ScriptedModel(lambda _: next(steps, says("ok")), judgement=rule)
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask(said)
+        await host.channel.ask("Tidy up what you know about me.")
+        await until_judged(host)
+        memory = str(await host.channel.ask("/memory"))
+        await host.channel.ask("Thanks!")
+    for text in apart:
+        assert text in memory
+    assert made not in memory
+    assert "said:" not in memory
+    assert f"- {made}" in str(model.asked()[-1].messages[-1]["content"])
 
 
 async def test_no_turn_waits_for_the_judge(tmp_path):
