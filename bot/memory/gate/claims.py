@@ -9,7 +9,7 @@ Rule 4: something that a claim speaks of was spoken of: whether all of it was is
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import date
 from functools import lru_cache
@@ -58,6 +58,10 @@ _SHORTENED = re.compile(r"['’](m|re|ve|ll)\b")
 _LONG_FORMS = {"m": " am", "re": " are", "ve": " have", "ll": " will"}
 _CLAUSES = re.compile(r"[.!?,;:\n](?=\s|$)|[。！？、，]")
 _AGREEING = {"is": "am", "has": "have", "does": "do", "goes": "go"}
+_LEADING = frozenset(
+    "and but so also actually well ok btw und aber also et mais y pero e ma и а".split()
+)
+_MOST_LEADING = 2
 _SPEAKERS = frozenset("i we ich wir je nous yo io eu я мы".split())
 _ITEMS = re.compile(r",|&|\b(?:and|und|et|y|e|и)\b")
 _SHORT_ITEM = 3
@@ -215,17 +219,36 @@ def _is_no_noun(name: str) -> bool:
 
 
 def is_verbatim(claim: str, said: str) -> bool:
-    """Say whether a claim has all the words of a clause of what was said, in their order: nothing is left to judge."""
+    """Say whether a claim has all the words of some clauses of what was said, in their order: nothing is left to judge."""
     wanted = _bare(_as_said(claim))
-    return any(_bare(clause) == wanted for clause in _CLAUSES.split(said[:MAX_SAID]))
+    parts = [_bare(one) for one in _CLAUSES.split(said[:MAX_SAID])]
+    for first in range(len(parts)):
+        run: list[str] = []
+        for part in parts[first:]:
+            run += part
+            if len(run) >= len(wanted) and run[_leading(run) :] == wanted:
+                return True
+            if len(run) > len(wanted) + _MOST_LEADING:
+                break
+    return False
+
+
+def _leading(words_said: Sequence[str]) -> int:
+    """Return how many words only lead over to what is said: "and", "actually"."""
+    at = 0
+    while at < min(_MOST_LEADING, len(words_said)) and words_said[at] in _LEADING:
+        at += 1
+    return at
 
 
 def _bare(said: str) -> list[str]:
     """Return the words of a clause as they are whoever speaks."""
     full = _SHORTENED.sub(lambda hit: _LONG_FORMS[hit[1]], fold(said[:MAX_CLAIM]))
     bare = ("i" if one in _SPEAKERS else _AGREEING.get(one, one) for one in words(full))
-    # The user lives, and I live.
-    return [one.removesuffix("s") if len(one) > _SHORT_ITEM else one for one in bare]
+    # The user lives and teaches, and I live and teach.
+    return [
+        one.removesuffix("s").removesuffix("e") if len(one) > _SHORT_ITEM else one for one in bare
+    ]
 
 
 def _missing(claim: Claim, said: str, when: date | None, *, loose: bool = False) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import anyio
+import pytest
 from waiting import until
 
 from bot.bus import Sender
@@ -110,11 +111,22 @@ async def test_names_and_numbers_that_nobody_said_are_not_put_before_the_judge(t
     assert model.asked("judgement") == []
 
 
-async def test_what_is_nearly_said_word_for_word_needs_no_judge(tmp_path):
-    model = consolidating(learns("The user lives in Kiel.", "I live in Kiel."), judgement=())
+@pytest.mark.parametrize(
+    ("said", "claim"),
+    [
+        ("I live in Kiel.", "The user lives in Kiel."),
+        ("I teach chemistry, and I've just moved from Kiel.", "The user has just moved from Kiel."),
+        (
+            "Actually, I'm down to one tea a day, mornings only.",
+            "The user is down to one tea a day, mornings only.",
+        ),
+    ],
+)
+async def test_what_is_nearly_said_word_for_word_needs_no_judge(tmp_path, said, claim):
+    model = consolidating(learns(claim, said), judgement=())
     async with session_host(tmp_path, model) as host:
-        memory = await after(host, "I live in Kiel.")
-    assert "The user lives in Kiel." in memory
+        memory = await after(host, said)
+    assert claim in memory
     assert "not verified" not in memory
     assert model.asked("judgement") == []
 
