@@ -156,11 +156,12 @@ def _saves(fold: SessionFold, timezone: tzinfo) -> list[str]:
     parts = []
     current = fold.zone.snapshot
     if (current.long_term, current.facts) != (fold.frozen.long_term, fold.frozen.facts):
-        saved = shown_time(fold.zone.saved_at, timezone)
-        parts.append(
-            f"Long-term memory, version {current.version}, saved {saved}:\n"
-            f"{current.shown() or '(empty)'}\n(end of long-term memory)"
-        )
+        saved = f"version {current.version}, saved {shown_time(fold.zone.saved_at, timezone)}"
+        if changes := current.changes_since(fold.frozen):
+            told = f"Changes of long-term memory, {saved}:\n{changes}"
+        else:
+            told = f"Long-term memory, {saved}:\n{current.shown() or '(empty)'}"
+        parts.append(f"{told}\n(end of long-term memory)")
     if current.shared != fold.frozen.shared:
         parts.append(f"Shared with everyone:\n{current.shared or '(empty)'}")
     if current.reference != fold.frozen.reference:

@@ -84,6 +84,22 @@ class MemorySnapshot:
         told = zip(lines, self.facts, strict=True)
         return "\n".join(numbered(fact, line.removeprefix("- "), day) for line, (fact, day) in told)
 
+    def changes_since(self, before: MemorySnapshot) -> str:
+        """Return what of long-term memory differs from a snapshot, as a model sees it: what is new, and what is gone.
+
+        Empty where a line of either is no fact with a number, or where all of it is no longer than that.
+        """
+        old, new = before.shown().splitlines(), self.shown().splitlines()
+        if len(old) != len(before.facts) or len(new) != len(self.facts):
+            return ""
+        stays = {fact for fact, _ in self.facts}
+        gone = [fact for fact, _ in before.facts if fact not in stays]
+        lines = [line for line in new if line not in set(old)]
+        if gone:
+            lines.append(GONE + ", ".join(f"[{fact}]" for fact in gone))
+        changes = "\n".join(lines)
+        return changes if len(changes) < len(self.shown()) else ""
+
     def with_shared(self, content: str) -> MemorySnapshot:
         """Return the next version with this as what everybody reads."""
         return replace(self, version=self.version + 1, shared=content.strip(), cleared=False)
@@ -110,6 +126,9 @@ class MemorySnapshot:
         return replace(
             self, version=self.version + 1, long_term="", facts=(), dailies=(), cleared=True
         )
+
+
+GONE = "Not in it any more: "
 
 
 def numbered(fact: int, text: str, day: str) -> str:

@@ -30,8 +30,11 @@ _PASSAGE = re.compile(
 _NUMBERED = re.compile(r"- \[(?P<number>\d{1,9})\] (?P<text>.*?)(?: \(\d{4}-\d\d-\d\d\))?")
 _RECORDS = "\n\n<records>\n"
 _QUOTED = "\n<quoted>\n"
-_NEWER = re.compile(r"^Long-term memory, version \d+, saved [^\n]*:$", re.MULTILINE)
+_NEWER = re.compile(
+    r"^(?:(?P<changes>Changes of long)|Long)-term memory, version \d+, saved [^\n]*:$", re.MULTILINE
+)
 _NEWER_END = "\n(end of long-term memory)"
+_GONE = re.compile(r"Not in it any more: (?P<numbers>[\[\], \d]+)")
 _NEWER_PART = re.compile(r"^(?P<name>Shared with everyone|Reference):$", re.MULTILINE)
 _HANDOFF = re.compile(r"<handoff [^<>\n]*>\n")
 _HANDOFF_END = "\n</handoff>"
@@ -264,13 +267,30 @@ def _sections(block: str) -> dict[str, str]:
 
 
 def _memory(system: str, records: str) -> str:
-    newer = _NEWER.search(records)
-    if newer:
-        end = records.find(_NEWER_END, newer.end())
-        body = records[newer.end() : end if end >= 0 else len(records)].strip("\n")
-        return "" if body == "(empty)" else body
     body = _sections(_block(system)).get("## Long-term Memory", "")
+    if newer := _NEWER.search(records):
+        end = records.find(_NEWER_END, newer.end())
+        told = records[newer.end() : end if end >= 0 else len(records)].strip("\n")
+        body = _with_changes(body, told) if newer["changes"] else told
     return "" if body.strip() == "(empty)" else body
+
+
+def _with_changes(memory: str, changes: str) -> str:
+    """Return long-term memory with what is new in it, and without what is gone."""
+    *new, last = changes.split("\n")
+    gone: set[str] = set()
+    if hit := _GONE.fullmatch(last):
+        gone = set(re.findall(r"\d+", hit["numbers"]))
+    else:
+        new.append(last)
+    told = [_NUMBERED.fullmatch(line) for line in new]
+    gone |= {hit["number"] for hit in told if hit}
+    stays = [
+        line
+        for line in memory.split("\n")
+        if line != "(empty)" and not ((hit := _NUMBERED.fullmatch(line)) and hit["number"] in gone)
+    ]
+    return "\n".join([*stays, *new])
 
 
 def _unnumbered(memory: str) -> tuple[str, dict[str, int]]:

@@ -113,7 +113,7 @@ async def test_the_block_is_in_the_system_prompt_and_the_tail_is_labelled_as_rec
     assert "<memory>" not in rest(last)
     said, _, tail = str(last.messages[-1]["content"]).partition("<records>\n")
     assert said.rstrip().endswith("What is new?")
-    assert tail.startswith(f"{HEADING}\n\nLong-term memory, version ")
+    assert tail.startswith(f"{HEADING}\n\nChanges of long-term memory, version ")
     assert "saved 2026-02-10 10:00:" in tail
     assert "- [2] My cat is called Minka" in tail
     assert tail.endswith("</records>")
