@@ -102,7 +102,7 @@ def _load() -> ModuleType:
     for variable, value in _ENVIRONMENT.items():
         os.environ.setdefault(variable, value)
     # Its models carry a type qualifier that pydantic remarks on, for every user to read.
-    warnings.filterwarnings("ignore", "Item .* on TypedDict class", UserWarning)
+    warnings.filterwarnings("ignore", "Items? .* on TypedDict class", UserWarning)
     try:
         litellm = importlib.import_module("litellm")
     except ImportError as exc:

@@ -15,6 +15,7 @@ from bot.memory.bus.entries import episode_entry
 from bot.memory.bus.records import SynthesizedPattern
 from bot.memory.facts.fold import PAUSED, FactFold, bus_entry, folded
 from bot.tape.entries import event
+from bot.tape.search import SearchQuery
 from bot.tape.stores.file import FileTapeStore
 from bot.testing.host import Bounds, Host, session_host
 from bot.testing.scripted_model import ScriptedModel, calls, says
@@ -142,6 +143,8 @@ async def work(folder: Path) -> None:
     labels = {"layer": SHIP, "tags": ["sea", SHIP]}
     await store.append(CHAT, episode_entry("decision", content, **labels))  # type: ignore[arg-type]
     await _state(store, CHAT, folded(await store.read(CHAT)))
+    # Whoever searches has the index written.
+    await store.search(SearchQuery(SHIP, tapes=(CHAT,)))
     await store.close()
 
 
