@@ -174,17 +174,17 @@ def _rest(text: str, grounds: Grounds) -> _Rest:
     # In other words, or in another language: names, numbers and dates must be there all the same.
     names = tuple(speaker(one) for one in asking)
     when, known = said_on(asking[-1], grounds.timezone), grounds.known
-    cited = tuple(cite(grounds.tape, one) for one in asking)
+    told = [one for one in asking if overlap(text, words_in(one)) > 0] or asking
+    cited = tuple(cite(grounds.tape, one) for one in told)
     why = unsupported(text, said, when=when, names=names)
     if why is not None and known:
         why = unsupported(text, said, when=when, names=names, known=known) and why
     if why is None or not grounds.judged:
         return _Rest(why=why) if why is not None else _Rest(cited, unverified=grounds.judged)
-    earlier = [one for one in grounds.own if one not in asking and overlap(text, words_in(one)) > 0]
-    earlier = earlier[:_EARLIER]
+    earlier = _said_beside(text, f"{said} {known}", grounds)
     said = " ".join([said, known, *map(words_in, earlier)])
     why = missing(text, said, when, names=names, loose=True)
-    cited = (*(cite(grounds.tape, one) for one in reversed(earlier)), *cited)
+    cited = (*(cite(grounds.tape, one) for one in earlier), *cited)
     if why is None:
         return _Rest(cited, unverified=True)
     return (_on_facts(text, grounds) if grounds.changed else None) or _Rest(why=why)
@@ -198,11 +198,12 @@ def _on_facts(text: str, grounds: Grounds) -> _Rest | None:
         _carries(known, text)
         or all(any(_carries(one.text, part) for one in grounds.changed) for part in parts)
     )
-    loose = grounds.judged and overlap(text, known) >= _CARRIED
-    said = () if held else _said_beside(text, grounds)
-    if not held and loose:
+    said = () if held else _said_beside(text, known, grounds)
+    loose = False
+    if not held and grounds.judged:
+        told = " ".join([known, *map(words_in, said)])
         when = said_on(said[-1], grounds.timezone) if said else None
-        loose = missing(text, " ".join([known, *map(words_in, said)]), when, loose=True) is None
+        loose = overlap(text, told) >= _CARRIED and missing(text, told, when, loose=True) is None
     if not held and not loose:
         return None
     evidence: tuple[Evidence, ...] = tuple(cite(grounds.tape, one) for one in said)
@@ -213,9 +214,9 @@ def _on_facts(text: str, grounds: Grounds) -> _Rest | None:
     return _Rest(evidence, unverified=unverified, merged=not said) if evidence else None
 
 
-def _said_beside(text: str, grounds: Grounds) -> tuple[TapeEntry, ...]:
-    """Return the person's newest messages in view that say what a text adds to the facts, oldest first."""
-    wanted = set(words_of(text)) - set(words_of(grounds.known))
+def _said_beside(text: str, known: str, grounds: Grounds) -> tuple[TapeEntry, ...]:
+    """Return the person's newest messages in view that say what a text adds to what is known, oldest first."""
+    wanted = set(words_of(text)) - set(words_of(known))
     found: list[TapeEntry] = []
     for one in grounds.own:
         said = wanted.intersection(words_of(words_in(one)))
