@@ -42,6 +42,8 @@ _KEPT = 0.6
 """Share of a fact's words that the texts which take its place must have."""
 _EARLIER = 3
 """Messages before those that are answered which a text may rest on as well."""
+_NAMED = 4
+"""Words that a refusal names."""
 _OWN_TOOLS = frozenset(
     ("memory_save", "memory_daily", "memory_show", "memory_clear", "memory_forget", "skill_read")
 )
@@ -168,9 +170,9 @@ def _rest(text: str, grounds: Grounds) -> _Rest:
     from_others = not grounds.others.isdisjoint(words_of(text))
     if grounds.changed and (not overlap(text, said) or from_others):
         # Nothing of it was said now: the facts are put in order.
-        return _on_facts(text, grounds) or _Rest(why="no words of the user carry it")
+        return _on_facts(text, grounds) or _Rest(why=_unsaid(text, grounds))
     if not asking or from_others:
-        return _Rest(why="no words of the user carry it")
+        return _Rest(why=_unsaid(text, grounds))
     # In other words, or in another language: names, numbers and dates must be there all the same.
     names = tuple(speaker(one) for one in asking)
     when, known = said_on(asking[-1], grounds.timezone), grounds.known
@@ -188,6 +190,15 @@ def _rest(text: str, grounds: Grounds) -> _Rest:
     if why is None:
         return _Rest(cited, unverified=True)
     return (_on_facts(text, grounds) if grounds.changed else None) or _Rest(why=why)
+
+
+def _unsaid(text: str, grounds: Grounds) -> str:
+    """Return why nothing carries a text, naming the first words that nobody said who may."""
+    said = {word for one in map(words_in, grounds.own) for word in words_of(one)}
+    said.update(words_of(grounds.known))
+    odd = [one for one in text.split() if (made := words_of(one)) and said.isdisjoint(made)]
+    named = " ".join(one.strip(".,;:!?()\"'") for one in odd[:_NAMED])
+    return f"no words of the user carry it: {named}" if named else "no words of the user carry it"
 
 
 def _on_facts(text: str, grounds: Grounds) -> _Rest | None:
