@@ -141,8 +141,13 @@ class Requests:
         )
 
     def _taken_back(self) -> list[str]:
-        """Return what a judge took back of what was saved here since the boundary: the model had said that it was saved."""
-        since = str(self.fold.boundary.meta.get("ts", "")) if self.fold.boundary else ""
+        """Return what a judge took back of what was saved here a short while ago: the model had said that it was saved."""
+        answers = [
+            one for one in self.fold.window.spoken() if one.payload.get("role") == "assistant"
+        ]
+        # What is judged while the next answer is being made is told with the one after it.
+        before = answers[-2:-1] or ([self.fold.boundary] if self.fold.boundary else [])
+        since = str(before[0].meta.get("ts", "")) if before else ""
         gone = [
             one.text
             for one in self.memory.home.fold.facts.values()

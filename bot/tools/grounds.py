@@ -37,7 +37,8 @@ _LOOKED_AT = 60
 """Messages in view that are looked through, newest first."""
 _CARRIED = 0.5
 """Share of a text's words that others' text must have to be where it is from."""
-_PARTS = re.compile(r"[;.](?=\s|$)|\n")
+PARTS = re.compile(r"[;.](?=\s|$)|\n")
+"""What stands between the parts of a text that say something each."""
 _KEPT = 0.6
 """Share of a fact's words that the texts which take its place must have."""
 _EARLIER = 3
@@ -204,7 +205,7 @@ def _unsaid(text: str, grounds: Grounds) -> str:
 def _on_facts(text: str, grounds: Grounds) -> _Rest | None:
     """Return how facts that are merged, split or reworded carry a text; None where it says more than they do."""
     known = grounds.known
-    parts = [one for one in _PARTS.split(text) if one.strip()]
+    parts = [one for one in PARTS.split(text) if one.strip()]
     held = overlap(text, known) == 1.0 and (
         _carries(known, text)
         or all(any(_carries(one.text, part) for one in grounds.changed) for part in parts)

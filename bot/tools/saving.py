@@ -26,6 +26,7 @@ from bot.memory.gate.secrets import looks_secret
 from bot.memory.guards import lines_of
 from bot.memory.words import words_of
 from bot.tools.grounds import (
+    PARTS,
     Grounds,
     as_sentence,
     grounds_of,
@@ -42,6 +43,8 @@ _MOST_CHANGES = 50
 """In one call: each is compared with all that was said, while everybody waits."""
 _NEW = 2
 """Words that are stated now, by which a change says something new; of a short text half its words are enough."""
+_SHOWN = 160
+"""Characters of a text that an answer repeats."""
 _NEAREST = 8
 """Facts that are compared with one that ends."""
 
@@ -182,7 +185,7 @@ def noted(note: str, context: ToolContext) -> str:
     grounds = grounds_of(context)
     for written in note.splitlines():
         for line in lines_of(written):
-            proposal = propose("add", line, grounds)
+            proposal = _by_parts(line, grounds)
             why = proposal.suspect or proposal.why
             if not why and (what := looks_secret(line)) is not None:
                 why = f"it looks like {what}"
@@ -193,6 +196,17 @@ def noted(note: str, context: ToolContext) -> str:
             written = written.replace(line, proposal.text)  # noqa: PLW2901 - bullets stay
         lines.append(written)
     return "\n".join(lines)
+
+
+def _by_parts(line: str, grounds: Grounds) -> Proposal:
+    """Return a line as a proposal: as a whole, or where each of its parts holds by itself."""
+    whole = propose("add", line, grounds)
+    parts = [one for one in PARTS.split(line) if one.strip()]
+    if _is_accepted(whole) or len(parts) < 2:
+        return whole
+    made = [propose("add", one.strip(), grounds) for one in parts]
+    alone = all(map(_is_accepted, made)) and all(one.evidence for one in made)
+    return replace(made[0], text=line) if alone and made[0].text == parts[0].strip() else whole
 
 
 def _check_number(new: int) -> None:
@@ -239,7 +253,12 @@ def _done(decided: Decided) -> str:
         ended = decided.was or fact
         return f"[{ended.id}] has ended" if ended is not None else "done"
     instead = f" (in place of [{decided.closed.id}])" if decided.closed is not None else ""
-    return f"[{fact.id}] {fact.text[:120]}{instead}"
+    return f"[{fact.id}] {_short(fact.text.rstrip('.'))}{instead}"
+
+
+def _short(text: str) -> str:
+    """Return a text as long as an answer repeats it."""
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1].rpartition(' ')[0]}…"
 
 
 def is_settled(outcome: Outcome) -> bool:
@@ -255,10 +274,10 @@ def waits(decided: Decided) -> bool:
 
 
 def _unsaved(decided: Decided) -> str:
-    text = decided.proposal.text[:120]
+    text = _short(decided.proposal.text)
     if decided.proposal.op == "retire":
         fact = decided.fact
-        ended = f"{fact.text[:120]!r}" if fact is not None else f"fact {decided.proposal.fact}"
+        ended = f"{_short(fact.text)!r}" if fact is not None else f"fact {decided.proposal.fact}"
         return f"Not ended ({decided.reason}): {ended}."
     if waits(decided):
         return f"It waits for the user to decide with /memory pending: {text!r}."

@@ -192,6 +192,8 @@ class _Scrub:
                 fresh["title"] = self.value(data["title"])
         elif entry.name in _ZONE:
             fresh = {**data, "content": self.zone(data.get("content"), entry.name)}
+            if "facts" in data:
+                fresh["facts"] = self._numbers(data) if fresh["content"] else []
         elif entry.name == EPISODE:
             fresh = {**data, "content": replace(self, keys=True).value(data.get("content"))}
         else:
@@ -209,6 +211,14 @@ class _Scrub:
         if left and self.wording.is_in(self.unkept(left)):
             left = ""
         return left or (ERASED if name == DAILY else "")
+
+    def _numbers(self, data: dict[str, Any]) -> Any:
+        """Return the numbers and days of the facts whose lines stay."""
+        content, facts = data.get("content"), data["facts"]
+        lines = content.splitlines() if isinstance(content, str) else []
+        if not isinstance(facts, list) or len(facts) != len(lines):
+            return facts
+        return [fact for line, fact in zip(lines, facts, strict=True) if not self.goes(line)]
 
     def value(self, value: Any) -> Any:
         if isinstance(value, str):

@@ -44,6 +44,12 @@ SCRUBBER = Scrubber(Wording({WORD}), kept=("The cat food is on the shelf.",))
         (tool_result("c", "x", f"[{WORD}]", status="error"), {"content": "[erased]"}),
         (event(LONG_TERM, {"content": f"- a\n- {WORD}\n- b"}), {"content": "- a\n- b"}),
         (event(LONG_TERM, {"content": f"- {WORD}"}), {"content": ""}),
+        (
+            event(
+                LONG_TERM, {"content": f"- a\n- {WORD}\n- b", "facts": [[1, ""], [2, ""], [3, ""]]}
+            ),
+            {"content": "- a\n- b", "facts": [[1, ""], [3, ""]]},
+        ),
         (event(DAILY, {"date": "2026-01-01", "content": WORD}), {"content": "[erased]"}),
         (
             event(HISTORY, {"entry": f"[2026-01-01] Rain. {WORD} came.", "range": [1, 2]}),

@@ -443,3 +443,12 @@ async def test_a_zone_that_an_earlier_version_wrote_is_read_and_its_facts_get_nu
         await host.channel.answer_to(sent)
     asked = str(model.asked()[-1].messages)
     assert "- [1] I live in Rome (2026-02-10)" in asked
+
+
+async def test_a_note_may_put_two_things_that_were_said_in_another_order(chat):
+    told = await chat.tool(
+        "memory_daily",
+        "I slept badly, Emil had a fever all night.",
+        content="Emil had a fever all night; I slept badly.",
+    )
+    assert told.startswith("Added to the notes of ")
