@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,44 +15,42 @@ from bot.embeddings.base import Embedder
 from bot.embeddings.registry import build_embedder
 from bot.evals.claims import Judged, LabelledClaim, figures, judge_all, read_claims
 from bot.evals.dataset import Dataset, read_dataset
-from bot.evals.metrics import Answer, Measures, by_category, measured
+from bot.evals.metrics import Answer, Measures, by_category, by_family, by_speaker, measured
 from bot.evals.recall import ask_all
 from bot.settings import Settings
 
 
-def eval_recall(path: Path, as_json: bool, embeddings: str | None = None) -> int:
-    """Ask the bot's search the questions of a file; print how much of the evidence it finds.
+def eval_recall(paths: Sequence[Path], as_json: bool, embeddings: str | None = None) -> int:
+    """Ask the bot's search the questions of files; print how much of the evidence it finds.
 
     Args:
-        path: Messages and questions; see ``docs/evals.md``.
-        as_json: Print one JSON object instead of a table.
+        paths: A conversation each, with questions; see ``docs/evals.md``.
+        as_json: Print one JSON object instead of tables.
         embeddings: Measure recall by meaning with this model beside recall by words alone.
 
     Raises:
-        TapebotError: The file is not what it should be, and the text says where; or the embedding
+        TapebotError: A file is not what it should be, and the text says where; or the embedding
             model fails.
-        OSError: The file cannot be read.
+        OSError: A file cannot be read.
     """
-    dataset = read_dataset(path)
+    datasets = {path.stem: read_dataset(path) for path in paths}
     embedder = build_embedder(embeddings) if embeddings else None
-    answers, fused = anyio.run(_ask, dataset, embedder)
+    answers, fused = anyio.run(_ask, datasets, embedder)
+    messages = sum(len(one.messages) for one in datasets.values())
+    left_out = sum(one.without_evidence for one in datasets.values())
     if as_json:
-        told = {
-            **_figures(answers),
-            "messages": len(dataset.messages),
-            "without_evidence": dataset.without_evidence,
-        }
+        told = {**_figures(answers), "messages": messages, "without_evidence": left_out}
         if fused:
             told["hybrid"] = {"model": embeddings, **_figures(fused)}
         print(json.dumps(told, ensure_ascii=False))
         return 0
-    print(f"{len(answers)} questions on {len(dataset.messages)} messages")
-    if dataset.without_evidence:
-        print(f"{dataset.without_evidence} questions without evidence are left out")
-    print(_table({"all": measured(answers), **by_category(answers)}))
+    print(f"{len(answers)} questions on {messages} messages")
+    if left_out:
+        print(f"{left_out} questions without evidence are left out")
+    print(_tables(answers))
     if fused:
         print(f"\nby words and by meaning ({embeddings})")
-        print(_table({"all": measured(fused), **by_category(fused)}))
+        print(_tables(fused))
     return 0
 
 
@@ -106,26 +104,44 @@ def _wrong(judged: Judged) -> str:
     return f"{label.kind}, {what} ({judged.reason}): {claim!r} from {said!r}"
 
 
-async def _ask(dataset: Dataset, embedder: Embedder | None) -> tuple[list[Answer], list[Answer]]:
+async def _ask(
+    datasets: Mapping[str, Dataset], embedder: Embedder | None
+) -> tuple[list[Answer], list[Answer]]:
     """Return what words find, and what both find; nothing of the latter without a model."""
-    answers = await _ask_once(dataset, None)
+    answers = await _ask_once(datasets, None)
     if embedder is None:
         return answers, []
     try:
-        return answers, await _ask_once(dataset, embedder)
+        return answers, await _ask_once(datasets, embedder)
     finally:
         with anyio.CancelScope(shield=True):
             await embedder.aclose()
 
 
-async def _ask_once(dataset: Dataset, embedder: Embedder | None) -> list[Answer]:
-    with TemporaryDirectory(prefix="tapebot-eval-") as folder:
-        return await ask_all(dataset, Path(folder), embedder)
+async def _ask_once(datasets: Mapping[str, Dataset], embedder: Embedder | None) -> list[Answer]:
+    answers: list[Answer] = []
+    for name, dataset in datasets.items():
+        with TemporaryDirectory(prefix="tapebot-eval-") as folder:
+            answers += await ask_all(dataset, Path(folder), embedder, name=name)
+    return answers
+
+
+_GROUPS = {"categories": by_category, "families": by_family, "said_by": by_speaker}
 
 
 def _figures(answers: Sequence[Answer]) -> dict[str, Any]:
-    categories = {name: one.as_json() for name, one in by_category(answers).items()}
-    return {**measured(answers).as_json(), "categories": categories}
+    groups = {
+        key: {name: one.as_json() for name, one in group(answers).items()}
+        for key, group in _GROUPS.items()
+    }
+    return {**measured(answers).as_json(), **groups}
+
+
+def _tables(answers: Sequence[Answer]) -> str:
+    rows = {"all": measured(answers)}
+    for group in _GROUPS.values():
+        rows |= {f"  {name}": one for name, one in group(answers).items()}
+    return _table(rows)
 
 
 def _table(rows: dict[str, Measures]) -> str:

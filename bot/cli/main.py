@@ -80,7 +80,7 @@ def _evaluate(chosen: argparse.Namespace) -> int:
         if chosen.judge is not None:
             settings = settings.model_copy(update={"judge_model": chosen.judge})
         return eval_claims(chosen.file, chosen.json, settings)
-    return eval_recall(chosen.file, chosen.json, chosen.embeddings)
+    return eval_recall(chosen.files, chosen.json, chosen.embeddings)
 
 
 def _ask_the_bot(settings: Settings, chosen: argparse.Namespace) -> int:

@@ -146,8 +146,14 @@ def _tape_server(parser: argparse.ArgumentParser) -> None:
 
 def _eval(parser: argparse.ArgumentParser) -> None:
     kinds = parser.add_subparsers(dest="eval", required=True, metavar="KIND")
-    recall = kinds.add_parser("recall", help="ask the search the questions of a file")
-    recall.add_argument("file", type=Path, help="messages and questions, as JSON lines")
+    recall = kinds.add_parser("recall", help="ask the search the questions of files")
+    recall.add_argument(
+        "files",
+        metavar="FILE",
+        type=Path,
+        nargs="+",
+        help="a conversation and questions, as JSON lines",
+    )
     recall.add_argument("--json", action="store_true", help="print one JSON object")
     recall.add_argument(
         "--embeddings",

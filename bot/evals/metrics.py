@@ -8,13 +8,15 @@ Rule 3: a figure of many questions is the mean of theirs; each counts alike.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
 DEPTHS = (5, 10, 20)
 _DEPTH = 10
+_NORMAL_95 = 1.96
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,8 @@ class Answer:
         seconds: That the search took.
         category: The question's.
         unasked: Ids of the messages that a prompt would be given for it unasked.
+        conversation: Name of the conversation that it is about.
+        said_by: Who said the evidence: ``person``, ``assistant`` or ``both``.
     """
 
     evidence: tuple[str, ...]
@@ -34,6 +38,8 @@ class Answer:
     seconds: float
     category: str | None = None
     unasked: tuple[str, ...] = ()
+    conversation: str = ""
+    said_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +49,7 @@ class Measures:
     Attributes:
         questions: How many.
         recall: By depth: mean share of the evidence among so many hits.
+        within: Half the width of the 95 % interval of recall at 10: questions of one conversation count as alike.
         any: Share of the questions with any evidence among the first ten hits.
         ndcg: Mean NDCG of the first ten hits.
         passages: How many messages a prompt is given unasked, by question.
@@ -53,6 +60,7 @@ class Measures:
 
     questions: int
     recall: dict[int, float]
+    within: float
     any: float
     ndcg: float
     passages: float
@@ -65,6 +73,7 @@ class Measures:
         return {
             "questions": self.questions,
             **{f"recall@{depth}": round(value, 4) for depth, value in self.recall.items()},
+            f"within@{_DEPTH}": round(self.within, 4),
             f"any@{_DEPTH}": round(self.any, 4),
             f"ndcg@{_DEPTH}": round(self.ndcg, 4),
             "unasked": round(self.passages, 2),
@@ -80,6 +89,7 @@ def measured(answers: Sequence[Answer]) -> Measures:
     return Measures(
         questions=len(answers),
         recall={depth: fmean(recall(answer, depth) for answer in answers) for depth in DEPTHS},
+        within=_within(answers),
         any=fmean(recall(answer, _DEPTH) > 0 for answer in answers),
         ndcg=fmean(ndcg(answer) for answer in answers),
         passages=fmean(len(answer.unasked) for answer in answers),
@@ -89,16 +99,47 @@ def measured(answers: Sequence[Answer]) -> Measures:
     )
 
 
+def grouped(
+    answers: Sequence[Answer], group: Callable[[Answer], str | None]
+) -> dict[str, Measures]:
+    """Return the figures of each group by its name; what has none is in none."""
+    groups: defaultdict[str, list[Answer]] = defaultdict(list)
+    for answer in answers:
+        if name := group(answer):
+            groups[name].append(answer)
+    return {name: measured(groups[name]) for name in sorted(groups)}
+
+
 def by_category(answers: Sequence[Answer]) -> dict[str, Measures]:
-    """Return the figures of each category by its name; what has none is in none."""
-    names = sorted({answer.category for answer in answers if answer.category is not None})
-    return {name: measured([one for one in answers if one.category == name]) for name in names}
+    """Return the figures of each category of questions."""
+    return grouped(answers, lambda one: one.category)
+
+
+def by_family(answers: Sequence[Answer]) -> dict[str, Measures]:
+    """Return the figures of each family of conversations: ``people-3`` is of the family ``people``."""
+    return grouped(answers, lambda one: one.conversation.rpartition("-")[0])
+
+
+def by_speaker(answers: Sequence[Answer]) -> dict[str, Measures]:
+    """Return the figures of what people said, of what the assistant said, and of what needs both."""
+    return grouped(answers, lambda one: one.said_by)
 
 
 def recall(answer: Answer, depth: int) -> float:
     """Return the share of the evidence that is among so many hits."""
     first = set(answer.hits[:depth])
     return sum(one in first for one in answer.evidence) / len(answer.evidence)
+
+
+def _within(answers: Sequence[Answer]) -> float:
+    """Return half the width of an interval that holds the mean recall at 10 of 95 in 100 such sets of conversations."""
+    mean = fmean(recall(answer, _DEPTH) for answer in answers)
+    apart: defaultdict[object, float] = defaultdict(float)
+    alone = len({one.conversation for one in answers}) == 1
+    for number, answer in enumerate(answers):
+        apart[number if alone else answer.conversation] += recall(answer, _DEPTH) - mean
+    spread = sum(one**2 for one in apart.values())
+    return _NORMAL_95 * math.sqrt(spread) / len(answers)
 
 
 def _precision(answers: Sequence[Answer]) -> float:

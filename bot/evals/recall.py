@@ -27,11 +27,14 @@ _ASSISTANT = "assistant"
 _SAID = frozenset({"message"})
 
 
-async def ask_all(dataset: Dataset, folder: Path, embedder: Embedder | None = None) -> list[Answer]:
+async def ask_all(
+    dataset: Dataset, folder: Path, embedder: Embedder | None = None, *, name: str = ""
+) -> list[Answer]:
     """Write the messages to a tape, ask each question, and return what was found.
 
     Args:
         dataset: What was said, and what is asked.
+        name: The conversation's.
         folder: An empty folder, for the tape.
         embedder: Finds by meaning as well; the caller closes it.
 
@@ -48,6 +51,7 @@ async def ask_all(dataset: Dataset, folder: Path, embedder: Embedder | None = No
             vectors = VectorIndex(folder / "vectors", store, embedder)
             await vectors.catch_up(_TAPE)
         tape, answers = TapeService(store, _TAPE), []
+        by_assistant = {one.id: _is_assistant(one) for one in dataset.messages}
         for question in dataset.questions:
             began = perf_counter()
             hits = await search_tape(
@@ -56,7 +60,11 @@ async def ask_all(dataset: Dataset, folder: Path, embedder: Embedder | None = No
             taken = perf_counter() - began
             found = tuple(names[hit.entry.id] for hit in hits)
             given = tuple(names[one] for one in await _unasked(tape, question.text, vectors))
-            answers.append(Answer(question.evidence, found, taken, question.category, given))
+            roles = {by_assistant[one] for one in question.evidence}
+            said_by = "both" if len(roles) > 1 else _ASSISTANT if True in roles else "person"
+            answers.append(
+                Answer(question.evidence, found, taken, question.category, given, name, said_by)
+            )
         return answers
     finally:
         await store.close()
@@ -96,8 +104,12 @@ async def _write(store: TapeStore, dataset: Dataset) -> dict[int, str]:
     return names
 
 
+def _is_assistant(said: Message) -> bool:
+    return said.speaker is not None and said.speaker.casefold() == _ASSISTANT
+
+
 def _entry(said: Message) -> TapeEntry:
-    assistant = said.speaker is not None and said.speaker.casefold() == _ASSISTANT
+    assistant = _is_assistant(said)
     entry = message(_ASSISTANT if assistant else "user", said.text)
     if said.speaker is not None and not assistant:
         entry = entry.with_meta(sender={"id": said.speaker, "name": said.speaker})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ def write(file: Path, *lines: dict[str, Any], end: str = "\n", before: bytes = b
 
 
 def told(capsys: pytest.CaptureFixture[str], file: Path) -> dict[str, Any]:
-    assert eval_recall(file, as_json=True) == 0
+    assert eval_recall([file], as_json=True) == 0
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
     return found
 
@@ -96,16 +97,54 @@ def test_a_question_is_not_answered_by_what_was_not_said(file, capsys):
 def test_people_are_shown_a_table(file, capsys):
     dated = {**QUESTION, "category": "dates"}
     unasked = {"type": "question", "text": "Why?", "evidence": []}
-    assert eval_recall(write(file, *MESSAGES, dated, unasked), as_json=False) == 0
-    said, left, head, total, category = capsys.readouterr().out.splitlines()
+    assert eval_recall([write(file, *MESSAGES, dated, unasked)], as_json=False) == 0
+    said, left, head, total, category, speaker = capsys.readouterr().out.splitlines()
     assert said == "1 questions on 3 messages"
     assert left == "1 questions without evidence are left out"
     assert head.split() == [
-        "questions", "recall@5", "recall@10", "recall@20", "any@10", "ndcg@10", "unasked", "precision",
-        "p50_ms", "p95_ms",
+        "questions", "recall@5", "recall@10", "recall@20", "within@10", "any@10", "ndcg@10", "unasked",
+        "precision", "p50_ms", "p95_ms",
     ]  # fmt: skip
     assert total.split()[:3] == ["all", "1", "1.000"]
     assert category.split()[:3] == ["dates", "1", "1.000"]
+    assert speaker.split()[:3] == ["person", "1", "1.000"]
+
+
+def test_conversations_are_told_apart_by_family_and_by_who_said_what_is_found(tmp_path, capsys):
+    by_assistant = {**QUESTION, "text": "Where is the cat?", "evidence": ["c"]}
+    files = [
+        write(tmp_path / name, *MESSAGES, QUESTION, by_assistant)
+        for name in ("people-1.jsonl", "people-2.jsonl", "chats-1.jsonl")
+    ]
+    assert eval_recall(files, as_json=True) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["questions"] == 6
+    assert {name: one["questions"] for name, one in found["families"].items()} == {
+        "people": 4,
+        "chats": 2,
+    }
+    assert {name: one["questions"] for name, one in found["said_by"].items()} == {
+        "assistant": 3,
+        "person": 3,
+    }
+
+
+def test_the_interval_is_as_wide_as_what_conversations_differ_by():
+    """Ten questions of one conversation that all fail are one observation, not ten."""
+    right, wrong = Answer(("x",), ("x",), 0.0), Answer(("x",), ("y",), 0.0)
+    apart = [
+        replace(one, conversation=name)
+        for name, one in (("a", right), ("b", wrong))
+        for _ in range(10)
+    ]
+    mixed = [
+        replace(one, conversation=name)
+        for name in ("a", "b")
+        for one in (right, wrong)
+        for _ in range(5)
+    ]
+    assert measured(apart).within > measured(mixed).within
+    assert measured([right] * 5).within == 0
 
 
 def test_questions_without_evidence_are_left_out_and_counted(file, capsys):
@@ -201,7 +240,7 @@ def test_a_file_that_asks_nothing_is_refused(file, lines):
 
 def test_a_file_that_is_not_there_is_named(tmp_path):
     with pytest.raises(FileNotFoundError) as caught:
-        eval_recall(tmp_path / "none.jsonl", as_json=True)
+        eval_recall([tmp_path / "none.jsonl"], as_json=True)
     assert str(caught.value.filename).endswith("none.jsonl")
 
 
@@ -226,7 +265,7 @@ def test_the_search_finds_in_our_own_talk_what_it_found_before(capsys):
 
 def test_by_meaning_as_well_no_less_is_found_at_any_depth(capsys):
     """With the model in process, as it is installed."""
-    assert eval_recall(OURS, as_json=True, embeddings="local") == 0
+    assert eval_recall([OURS], as_json=True, embeddings="local") == 0
     words = json.loads(capsys.readouterr().out)
     both = words["hybrid"]
     assert both["model"] == "local"
@@ -239,6 +278,6 @@ def test_by_meaning_as_well_no_less_is_found_at_any_depth(capsys):
 
 def test_a_table_shows_both_one_below_the_other(file, capsys):
     write(file, *MESSAGES, QUESTION)
-    assert eval_recall(file, as_json=False, embeddings="local") == 0
+    assert eval_recall([file], as_json=False, embeddings="local") == 0
     before, _, after = capsys.readouterr().out.partition("by words and by meaning (local)")
     assert before.count("ndcg@10") == after.count("ndcg@10") == 1
