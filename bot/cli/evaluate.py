@@ -138,17 +138,15 @@ def _figures(answers: Sequence[Answer]) -> dict[str, Any]:
 
 
 def _tables(answers: Sequence[Answer]) -> str:
-    rows = {"all": measured(answers)}
+    rows = [("all", measured(answers))]
     for group in _GROUPS.values():
-        rows |= {f"  {name}": one for name, one in group(answers).items()}
+        rows += group(answers).items()
     return _table(rows)
 
 
-def _table(rows: dict[str, Measures]) -> str:
-    cells = [["", *next(iter(rows.values())).as_json()]]
-    cells += [
-        [name, *(_shown(value) for value in row.as_json().values())] for name, row in rows.items()
-    ]
+def _table(rows: Sequence[tuple[str, Measures]]) -> str:
+    cells = [["", *rows[0][1].as_json()]]
+    cells += [[name, *(_shown(value) for value in row.as_json().values())] for name, row in rows]
     widths = [max(len(row[place]) for row in cells) for place in range(len(cells[0]))]
     return "\n".join(
         "  ".join(
