@@ -94,7 +94,7 @@ async def _write(store: TapeStore, dataset: Dataset) -> dict[int, str]:
     for one in dataset.messages:
         if before is not None and before.session != one.session:
             planned.append((anchor(SESSION_NEW, {"owner": "human"}), ""))
-        planned.append((_entry(one), one.id))
+        planned.append((entry_of(one), one.id))
         before = one
     names: dict[int, str] = {}
     for start in range(0, len(planned), _PORTION):
@@ -108,7 +108,8 @@ def _is_assistant(said: Message) -> bool:
     return said.speaker is not None and said.speaker.casefold() == _ASSISTANT
 
 
-def _entry(said: Message) -> TapeEntry:
+def entry_of(said: Message) -> TapeEntry:
+    """Return a message as an entry of a tape."""
     assistant = _is_assistant(said)
     entry = message(_ASSISTANT if assistant else "user", said.text)
     if said.speaker is not None and not assistant:

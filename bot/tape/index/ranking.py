@@ -1,16 +1,18 @@
-"""How well a row fits a question: BM25 over its own words and, with less weight, its neighbours'. Pure.
+"""How well a row fits a question: a weighted sum of what is known of the row, of the turns beside it, and of both. Pure.
 
-Short turns of a conversation are about what was said right before and after them; so the two turns on
-each side count as a second field of the row (BM25F: frequencies are weighted before they saturate).
-The weights were chosen by ``tapebot eval recall``.
+Rule 1: what is weighed is named in ``FEATURES``; the weights were fitted by ``python -m bench.ranking`` on
+    conversations of people and of a user with an assistant, and measured on others.
+Rule 2: words count by BM25; a short text is not better for being short.
+Rule 3: short turns are about what was said right before and after them, so the turns beside a row count.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
+import re
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from bot.tape.index.database import LANE
@@ -18,14 +20,97 @@ from bot.tape.index.database import LANE
 NEIGHBOURS = 2
 """Turns on each side that count."""
 
-NAMED = 1.3
-"""What it is worth that somebody said it whom the question names."""
+DATE_WORTH = 0.8
+"""What a part of the date on which something was said is worth, beside a word of it."""
 
-_K1 = 1.2
-_B, _B_NEAR = 0.4, 0.9
-_NEAR = 0.4
-_ALIKE = math.log(1.01)
-"""Scores that differ by less are taken for equal."""
+_K1, _B = 1.2, 0.75
+_SHORT = 30
+"""Terms of a text that is not short: shorter ones count as so long."""
+_FEW = 6
+"""Terms of a text that says little by itself."""
+_LOG_OF_LONG = 6.0
+"""Logarithm of the terms of a long text."""
+_ALIKE = 0.01
+"""Sums that differ by less are taken for equal."""
+
+FEATURES: Mapping[str, float] = {
+    "words": 0.37,
+    "coverage": 0.41,
+    "before": 0.4,
+    "before_2": 0.27,
+    "after": 0.4,
+    "after_2": -0.2,
+    "answers": 0.37,
+    "nearest": 0.29,
+    "near_coverage": 0.33,
+    "assistant": -0.55,
+    "assistant_asked": 0.84,
+    "words_of_person": 1.0,
+    "number": 0.13,
+    "number_words": 0.3,
+    "speaker": 0.28,
+    "speaker_words": 0.43,
+    "length_words": 0.45,
+    "few_words": -0.36,
+}
+"""What is weighed, and with what weight; each is between 0 and about 1."""
+
+_ASKS_ASSISTANT = re.compile(
+    r"\b(?:assistant|assistent|asistente|assistente|tapebot|you|your|yours|du|dir|dein\w*|ihnen|tu|usted|vous|votre|lei|vos)\b"
+    r"|(?-i:\bSie\b|\bIhr\w*\b)",
+    re.IGNORECASE,
+)
+_TOLD_IT = re.compile(
+    r"\b(?:told|tell) you\b|\bdir (?:erz[aä]hlt|gesagt)\b|\bte (?:dije|cont[eé])\b", re.IGNORECASE
+)
+_ASKS_NUMBER = re.compile(
+    r"\b(?:how (?:much|many|long|old|far|big|tall|often)|when|what (?:time|date|day|year|price|number)|which (?:day|date|year)|cost"
+    r"|costs|price|wie (?:viel|viele|lange|alt|hoch|oft)|wann|um wieviel|cu[aá]nt\w*|cu[aá]ndo|combien|quand|quant\w*|quando|сколько"
+    r"|когда)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question, as far as rows are ranked by it.
+
+    Attributes:
+        weights: Of the terms that it asks for; more of them may be added while rows are gathered.
+        speakers: Numbers of those whom it names.
+        assistants: Numbers of tapes, with the number under which the assistant speaks there.
+        of_assistant: It asks for what the assistant said.
+        number: It asks for a number, a time or a date.
+    """
+
+    weights: Mapping[str, float]
+    speakers: Collection[int] = ()
+    assistants: Collection[tuple[int, int]] = ()
+    of_assistant: bool = False
+    number: bool = False
+
+
+def asked(
+    text: str,
+    weights: Mapping[str, float],
+    speakers: Collection[int] = (),
+    assistants: Collection[tuple[int, int]] = (),
+) -> Asked:
+    """Return what a question asks for.
+
+    Args:
+        text: The question.
+        weights: Of its terms.
+        speakers: Numbers of those whom it names.
+        assistants: Numbers of tapes, with the number under which the assistant speaks there.
+    """
+    return Asked(
+        weights,
+        speakers,
+        assistants,
+        bool(_ASKS_ASSISTANT.search(text)) and not _TOLD_IT.search(text),
+        bool(_ASKS_NUMBER.search(text)),
+    )
 
 
 COLUMNS = "id, entry, kind, ts, sender, labels, length, terms"
@@ -45,6 +130,7 @@ class Row:
         length: Its terms.
         print: Of its terms; see ``documents.fingerprint``.
         counts: How often each asked term is in it.
+        number: Whether it has a number.
     """
 
     id: int
@@ -56,11 +142,17 @@ class Row:
     length: int
     print: int
     counts: Mapping[str, int]
+    number: bool = False
+
+    @property
+    def tape(self) -> int:
+        """The number of its tape."""
+        return self.id // (2 * LANE)
 
     @property
     def key(self) -> tuple[int, int]:
         """The number of its tape, and its entry."""
-        return self.id // (2 * LANE), self.entry
+        return self.tape, self.entry
 
 
 def read_row(
@@ -74,11 +166,13 @@ def read_row(
     """
     number, entry, kind, ts, sender, labels, length, terms = columns
     counts: dict[str, int] = {}
+    numeric = False
     for term in terms.split(" "):
         if term in asked:
             counts[term] = counts.get(term, 0) + 1
+        numeric = numeric or term.isdecimal()
     print_ = zlib.crc32(terms.encode())
-    return Row(number, entry, kind, ts, sender, labels, length, print_, counts)
+    return Row(number, entry, kind, ts, sender, labels, length, print_, counts, numeric)
 
 
 def idf(found: int, total: int) -> float:
@@ -87,30 +181,79 @@ def idf(found: int, total: int) -> float:
     return math.log(1 + (max(0, total - found) + 0.5) / (found + 0.5))
 
 
-def score(
-    row: Row, beside: Sequence[Row], weights: Mapping[str, float], averages: tuple[float, float]
-) -> float:
-    """Return how well a row fits.
+def fit(row: Row, weights: Mapping[str, float], average: float) -> float:
+    """Return how well the words of a row fit, by BM25.
 
     Args:
         row: The row.
-        beside: Its neighbours.
         weights: Of the asked terms.
-        averages: Mean terms of a row, and of a row's neighbours together.
+        average: Mean terms of a row.
     """
-    own = _damped(_B, row.length, averages[0])
-    near = _damped(_B_NEAR, sum(one.length for one in beside), averages[1]) / _NEAR
+    damped = 1 - _B + _B * max(row.length, _SHORT) / max(average, _SHORT)
     total = 0.0
-    for term, weight in weights.items():
-        frequency = row.counts.get(term, 0) / own
-        frequency += sum(one.counts.get(term, 0) for one in beside) / near
-        total += weight * frequency * (_K1 + 1) / (frequency + _K1)
+    for term, count in row.counts.items():
+        frequency = count / damped
+        total += weights.get(term, 0.0) * frequency * (_K1 + 1) / (frequency + _K1)
     return total
 
 
-def alike(value: float) -> float:
-    """Return the score that stands for all that are about as high."""
-    return math.exp(round(math.log(value) / _ALIKE) * _ALIKE)
+def features(
+    rows: Collection[int], read: Mapping[int, Row], question: Asked
+) -> dict[int, tuple[float, ...]]:
+    """Return the features of rows, by their ids, in the order of ``FEATURES``.
+
+    Args:
+        rows: Ids of those that are ranked.
+        read: These and the turns beside them.
+        question: What is asked.
+    """
+    weights = question.weights
+    near = {row: _beside(row, read) for row in rows}
+    lengths = [read[row].length for row in rows]
+    average = sum(lengths) / max(1, len(lengths))
+    fits = {row: fit(one, weights, average) for row, one in read.items()}
+    best_fit = max((fits[row] for row in rows), default=0.0) or 1.0
+    whole = sum(weights.values()) or 1.0
+    found: dict[int, tuple[float, ...]] = {}
+    for row in rows:
+        one, beside = read[row], near[row]
+        words = fits[row] / best_fit
+        there = {step: fits[other] / best_fit for step, other in beside.items()}
+        has = one.counts.keys()
+        around_it = set(has).union(*(read[other].counts for other in beside.values()))
+        by_assistant = (one.tape, one.sender) in question.assistants
+        speaks = float(one.sender in question.speakers)
+        number = float(question.number and one.number)
+        previous = beside.get(-1)
+        replies = previous is not None and read[previous].sender != one.sender
+        found[row] = (
+            words,
+            sum(weights.get(term, 0.0) for term in has) / whole,
+            there.get(-1, 0.0),
+            there.get(-2, 0.0),
+            there.get(1, 0.0),
+            there.get(2, 0.0),
+            there.get(-1, 0.0) if replies else 0.0,
+            max(there.values(), default=0.0),
+            sum(weights.get(term, 0.0) for term in around_it) / whole,
+            float(by_assistant and not question.of_assistant),
+            words if by_assistant and question.of_assistant else 0.0,
+            0.0 if by_assistant else words,
+            number,
+            number * words,
+            speaks,
+            speaks * words,
+            math.log1p(one.length) / _LOG_OF_LONG * words,
+            float(one.length < _FEW),
+        )
+    return found
+
+
+def _beside(row: int, read: Mapping[int, Row]) -> dict[int, int]:
+    """Return the ids of the turns beside a row, by how many turns away they are."""
+    if not is_turn(row):
+        return {}
+    return {step: row + step for step in reach(NEIGHBOURS) if step and row + step in read}
 
 
 def reach(count: int) -> range:
@@ -132,50 +275,42 @@ def around(rows: Collection[int]) -> set[int]:
 def scored(
     rows: Collection[int],
     read: Mapping[int, Row],
-    weights: Mapping[str, float],
+    question: Asked,
     *,
     admits: Callable[[Row], bool],
     spreads: bool,
-    speakers: Collection[int],
-) -> Iterator[tuple[float, Row]]:
-    """Yield rows and the turns beside them, each with its score.
+) -> Iterator[tuple[float, float, Row]]:
+    """Yield rows and the turns beside them, each with what it is ranked by and how well its words fit.
 
     Args:
         rows: Ids of those that were gathered.
         read: These and what is ``around`` them, but turns that do not count for their neighbours.
-        weights: Of the asked terms.
+        question: What is asked.
         admits: Says whether a row is an answer.
         spreads: Whether the turns beside those that were gathered may be answers, too.
-        speakers: Numbers of those whom the question names.
     """
     ranked = {row + step for row in rows if is_turn(row) for step in reach(NEIGHBOURS)}.union(rows)
-    near = {
-        row: [read[row + s] for s in reach(NEIGHBOURS) if s and row + s in read]
-        if is_turn(row)
-        else []
-        for row in ranked & read.keys()
-    }
-    own = sum(read[row].length for row in near)
-    near_by = sum(one.length for beside in near.values() for one in beside)
-    averages = own / max(1, len(near)), near_by / max(1, len(near))
-    for number, beside in near.items():
+    told = features(ranked & read.keys(), read, question)
+    weights = tuple(FEATURES.values())
+    for number, values in told.items():
         row = read[number]
-        if admits(row) and (spreads or number in rows):
-            value = score(row, beside, weights, averages)
-            if value:
-                yield alike(value * (NAMED if row.sender in speakers else 1.0)), row
+        if admits(row) and (spreads or number in rows) and values[_NEAR_COVERAGE] > 0:
+            total = sum(weight * value for weight, value in zip(weights, values, strict=True))
+            yield round(total / _ALIKE) * _ALIKE, values[0] + values[_NEAR_COVERAGE], row
 
 
-def best(found: Iterable[tuple[float, Row]], limit: int) -> list[tuple[float, Row]]:
-    """Return the best of what was found, each entry once."""
-    held: dict[tuple[int, int], tuple[float, Row]] = {}
-    for value, row in found:
-        if row.key not in held or held[row.key][0] < value:
-            held[row.key] = (value, row)
+_NEAR_COVERAGE = list(FEATURES).index("near_coverage")
+
+
+def best(found: Iterable[tuple[float, float, Row]], limit: int) -> list[tuple[float, Row]]:
+    """Return the best of what was found, each entry once, each with a score: the better, the higher."""
+    held: dict[tuple[int, int], tuple[float, float, Row]] = {}
+    for one in found:
+        known = held.setdefault(one[2].key, one)
+        # Of a long text the piece that fits best; what reads them gives them in any order.
+        if (one[0], one[1], one[2].id) > (known[0], known[1], known[2].id):
+            held[one[2].key] = one
     # What fits about equally is told by its age.
-    return heapq.nsmallest(limit, held.values(), key=lambda one: (-one[0], -one[1].ts, -one[1].id))
-
-
-def _damped(share: float, length: int, average: float) -> float:
-    """Return what a frequency is divided by in a text of this length."""
-    return 1 - share + share * length / max(1.0, average)
+    order = heapq.nsmallest(limit, held.values(), key=lambda one: (-one[0], -one[2].ts, -one[2].id))
+    scores = sorted((fits for _, fits, _ in order), reverse=True)
+    return [(score, row) for score, (_, _, row) in zip(scores, order, strict=True)]

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from bot.tape.index.database import LANE
-from bot.tape.index.documents import KINDS
+from bot.tape.index.documents import ASSISTANT, KINDS
 from bot.tape.index.labelled import labelled, lookups
 from bot.tape.index.labels import asks_for_labels, fits
 from bot.tape.index.ranking import COLUMNS, Row, read_row
@@ -100,6 +100,14 @@ class Scope:
     def people(self) -> list[tuple[int, str]]:
         """Return number and shown name of all who speak on the tapes."""
         return [(number, name) for number, _, name in self._people()]
+
+    def assistants(self) -> set[tuple[int, int]]:
+        """Return the numbers of tapes, each with the number under which the assistant speaks there."""
+        where, values = "uid = ?", [ASSISTANT]
+        if len(self._tapes) == 1:
+            where, values = "uid = ? AND tape = ?", [ASSISTANT, *map(str, self._tapes)]
+        rows = self._connection.execute(f"SELECT tape, id FROM senders WHERE {where}", values)  # noqa: S608 (words of ours)
+        return {(int(tape), int(number)) for tape, number in rows}
 
     def newest(self, limit: int) -> Iterator[Row]:
         """Yield the newest rows of each lane of each tape that count: of so many entries each."""

@@ -18,8 +18,11 @@ from bot.tape.index.database import LANE
 from bot.tape.index.documents import date_terms
 from bot.tape.index.ranking import (
     COLUMNS,
+    DATE_WORTH,
+    Asked,
     Row,
     around,
+    asked,
     best,
     idf,
     is_turn,
@@ -45,8 +48,6 @@ _MEANT = 4
 _GUESSED = 24
 """Unknown words of a question for which nearly equal ones are looked for: each costs a look through all
 words of the index that begin alike."""
-
-_DATE_WORTH = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,18 +103,19 @@ class Search:
         if not terms:
             return [] if self._query.text.strip() else self._found(self._newest())
         named, speakers = self._names(terms)
-        asked = [term for term in terms if term not in named] or terms
-        self._gather(asked)
+        wanted = [term for term in terms if term not in named] or terms
+        question = asked(self._query.text, self._weights, speakers, self._scope.assistants())
+        self._gather(wanted)
         if phrases:
             self._phrased = True
             having = [set(self._rows(f'"{" ".join(phrase)}"')) for phrase in phrases]
             rows = set.intersection(*having)
             self._gathered = defaultdict(float, {row: self._gathered[row] for row in rows})
             self._weigh(phrases, having)
-        ranked = self._ranked(speakers)
+        ranked = self._ranked(question)
         if not ranked and self._common and not phrases:
             self._gather_admitted()
-            ranked = self._ranked(speakers)
+            ranked = self._ranked(question)
         return self._found(ranked)
 
     # Gathering.
@@ -137,9 +139,9 @@ class Search:
         for dated in date_terms(asked).values():
             found = known(self._connection, dated)
             if small or found <= room:
-                room -= self._gather_term(dated, worth=_DATE_WORTH, exact=True)
+                room -= self._gather_term(dated, worth=DATE_WORTH, exact=True)
             else:
-                self._weights[dated] = _DATE_WORTH * idf(found, self._scope.total)
+                self._weights[dated] = DATE_WORTH * idf(found, self._scope.total)
 
     def _gather_term(self, term: str, *, worth: float = 1.0, exact: bool = False) -> int:
         rows = list(self._rows(f'"{term}"'))
@@ -220,9 +222,9 @@ class Search:
 
     # Ranking.
 
-    def _ranked(self, speakers: set[int]) -> list[tuple[float, Row]]:
+    def _ranked(self, question: Asked) -> list[tuple[float, Row]]:
         """Return the best of what was gathered, each entry once."""
-        return best(self._scored(self._admitted(), speakers), self._query.limit)
+        return best(self._scored(self._admitted(), question), self._query.limit)
 
     def _admitted(self) -> dict[int, Row]:
         """Return rows that the filters let through: as many as are ranked, best gathered first.
@@ -252,17 +254,16 @@ class Search:
         found = self._connection.execute(f"SELECT id, entry FROM docs WHERE id IN ({listed})")  # noqa: S608 (numbers)
         return [row for row, entry in found if (row // (2 * LANE), entry) not in entries]
 
-    def _scored(self, rows: dict[int, Row], speakers: set[int]) -> Iterator[tuple[float, Row]]:
-        """Return rows and the turns beside them, each with its score."""
+    def _scored(self, rows: dict[int, Row], question: Asked) -> Iterator[tuple[float, float, Row]]:
+        """Return rows and the turns beside them, each with what it is ranked by."""
         turned = self._read(around(rows), every=True)
         read = rows | {row: one for row, one in turned.items() if self._scope.counts_beside(one)}
         return scored(
             rows.keys(),
             read,
-            self._weights,
+            question,
             admits=self._scope.admits,
             spreads=not self._phrased,
-            speakers=speakers,
         )
 
     def _read(self, rows: Iterable[int], *, every: bool = False) -> dict[int, Row]:

@@ -17,6 +17,7 @@ from bot.evals.metrics import Answer, by_category, measured, ndcg, recall
 
 pytestmark = pytest.mark.slow
 
+HELD_OUT = sorted((Path(__file__).parents[3] / "evals" / "chats" / "held-out").glob("*.jsonl"))
 OURS = Path(__file__).parents[3] / "evals" / "recall.jsonl"
 BOM = b"\xef\xbb\xbf"
 
@@ -281,3 +282,12 @@ def test_a_table_shows_both_one_below_the_other(file, capsys):
     assert eval_recall([file], as_json=False, embeddings="local") == 0
     before, _, after = capsys.readouterr().out.partition("by words and by meaning (local)")
     assert before.count("ndcg@10") == after.count("ndcg@10") == 1
+
+
+def test_the_search_finds_what_was_said_in_conversations_that_it_was_not_fitted_to(capsys):
+    """What people say to each other in short turns, and to an assistant whose answers are long."""
+    assert eval_recall(HELD_OUT, as_json=True) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["families"]["people"]["recall@10"] >= 0.55
+    assert found["families"]["assistant"]["recall@10"] >= 0.65
+    assert found["said_by"]["assistant"]["recall@10"] >= 0.85

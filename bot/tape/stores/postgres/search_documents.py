@@ -9,7 +9,7 @@ import anyio.to_thread
 
 from bot.database.connections import Connection
 from bot.database.connections import Row as Columns
-from bot.tape.index.ranking import Row, around, best, idf, read_row, scored
+from bot.tape.index.ranking import Asked, Row, around, asked, best, idf, read_row, scored
 from bot.tape.index.terms import query_terms, terms_of, with_pairs
 from bot.tape.search import SearchQuery
 from bot.tape.stores.postgres.search_scope import Scope, place_of, row_id
@@ -58,14 +58,16 @@ class Finding:
         if not terms:
             return [] if self._query.text.strip() else await self._newest()
         named, speakers = await self._names(terms)
-        asked = [term for term in terms if term not in named] or terms
-        self.words = await Weighing(self._connection, self._scope).weigh(asked)
+        wanted = [term for term in terms if term not in named] or terms
+        self.words = await Weighing(self._connection, self._scope).weigh(wanted)
         if phrases:
             # Each once: a question may say one many times.
             found = await self._with_phrases(list(map(list, dict.fromkeys(map(tuple, phrases)))))
         else:
             found = await self._gathered()
-        return await self._ranked(found, speakers, spreads=not phrases)
+        assistants = await self._scope.assistants(self._connection)
+        question = asked(self._query.text, self.words.weights, speakers, assistants)
+        return await self._ranked(found, question, spreads=not phrases)
 
     async def _names(self, terms: Sequence[str]) -> tuple[set[str], set[int]]:
         """Return the terms that name people of the one tape that is searched, and those people."""
@@ -172,17 +174,17 @@ class Finding:
 
     # Ranking.
 
-    async def _ranked(self, found: set[int], speakers: set[int], *, spreads: bool) -> Ranked:
+    async def _ranked(self, found: set[int], question: Asked, *, spreads: bool) -> Ranked:
         wanted = found | around(found)
         columns = await self._ask(
             f"select {_COLUMNS}, {self._scope.within} and {self._scope.admits}, {self._scope.beside}"  # noqa: S608 (words of ours)
             f" from {self._scope.placed()}",
             **_places(wanted),
         )
-        return await anyio.to_thread.run_sync(self._rank, columns, found, speakers, spreads)
+        return await anyio.to_thread.run_sync(self._rank, columns, found, question, spreads)
 
     def _rank(
-        self, columns: list[Columns], found: set[int], speakers: set[int], spreads: bool
+        self, columns: list[Columns], found: set[int], question: Asked, spreads: bool
     ) -> Ranked:
         weights = self.words.weights
         rows = {(row := _row(one, weights)).id: (row, one[-2], one[-1]) for one in columns}
@@ -191,10 +193,9 @@ class Finding:
         ranked = scored(
             found & rows.keys(),
             read,
-            weights,
+            question,
             admits=lambda row: row.id in admitted,
             spreads=spreads,
-            speakers=speakers,
         )
         return best(ranked, self._query.limit)
 

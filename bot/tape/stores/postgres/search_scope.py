@@ -9,7 +9,7 @@ from typing import Any
 
 from bot.database.connections import Connection, Row
 from bot.tape.index.database import LANE
-from bot.tape.index.documents import KINDS
+from bot.tape.index.documents import ASSISTANT, KINDS
 from bot.tape.index.labels import Labels, asks_for_labels, fits, read_labels
 from bot.tape.search import SearchQuery
 from bot.tape.stores.postgres.rows import LARGEST_ID, as_bytes, as_text, bounded
@@ -131,6 +131,17 @@ class Scope:
             connection, "select id, told from tapebot.speaker where tape = any(%(tapes)s)"
         )
         return [(number, json.loads(as_text(told))[1]) for number, told in rows]
+
+    async def assistants(self, connection: Connection) -> set[tuple[int, int]]:
+        """Return the numbers of tapes, each with the number under which the assistant speaks there."""
+        rows = await self.ask(
+            connection, "select tape, id, told from tapebot.speaker where tape = any(%(tapes)s)"
+        )
+        return {
+            (tape, number)
+            for tape, number, told in rows
+            if json.loads(as_text(told))[0] == ASSISTANT
+        }
 
     async def ask(self, connection: Connection, sql: str, **values: Any) -> list[Row]:
         """Run a query with the scope's parameters and more."""

@@ -10,7 +10,7 @@ import anyio.to_thread
 
 from bot.database.connections import Connection
 from bot.tape.index.documents import date_terms
-from bot.tape.index.ranking import idf
+from bot.tape.index.ranking import DATE_WORTH, idf
 from bot.tape.index.spelling import KNOWN, beginnings, changes, nearest
 from bot.tape.index.terms import is_word
 from bot.tape.stores.postgres.search_scope import Scope
@@ -24,7 +24,6 @@ _MEANT = 4
 _GUESSED = 24
 """Unknown words of a question for which nearly equal ones are looked for."""
 
-_DATE_WORTH = 0.8
 _LAST_CHARACTER = chr(0x10FFFF)
 
 _KNOWN_SQL = """
@@ -89,9 +88,9 @@ class Weighing:
         for term in dated:
             known = self._known.get(term, 0)
             if self._has_room(known):
-                self._take(term, _DATE_WORTH)
+                self._take(term, DATE_WORTH)
             else:
-                found.weights[term] = _DATE_WORTH * idf(known, self._scope.total)
+                found.weights[term] = DATE_WORTH * idf(known, self._scope.total)
         return found
 
     def _has_room(self, known: int) -> bool:

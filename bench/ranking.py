@@ -1,0 +1,179 @@
+"""Fits the weights of the search's ranking: ``python -m bench.ranking FIT... [--held-out FILE...]``.
+
+Each file is a conversation with questions, as ``tapebot eval recall`` reads them. The messages that answer a question
+are told from all others by a logistic regression over ``bot.tape.index.ranking.FEATURES``; each question counts
+alike. Printed are the weights, to be put there, and the recall at 10 that they reach: on each fifth of the
+conversations by the weights that the other four give, and on those that are held out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bot.evals.dataset import Dataset, read_dataset
+from bot.evals.recall import entry_of
+from bot.tape.index.documents import ASSISTANT, date_terms, documents_of
+from bot.tape.index.ranking import DATE_WORTH, FEATURES, Asked, asked, features, idf, read_row
+from bot.tape.index.terms import query_terms, terms_of
+
+Matrix = NDArray[np.float64]
+
+_RIDGE = 100.0
+"""How dear a weight is: features are alike, and without it they would play against each other."""
+_STEPS = 30
+_DEPTH = 10
+_FOLDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A question.
+
+    Attributes:
+        values: The features of each message, a row each.
+        answers: 1.0 for each message that answers it, else 0.0.
+    """
+
+    values: Matrix
+    answers: Matrix
+
+
+def main() -> None:
+    """Fit and print."""
+    parser = argparse.ArgumentParser(prog="python -m bench.ranking", description=__doc__)
+    parser.add_argument(
+        "fit", nargs="+", type=Path, help="conversations that the weights are fitted to"
+    )
+    parser.add_argument(
+        "--held-out", nargs="*", type=Path, default=[], help="others, to measure them on"
+    )
+    chosen = parser.parse_args()
+    examples = {path.stem: _examples(read_dataset(path)) for path in chosen.fit}
+    weights = _fitted(one for of_one in examples.values() for one in of_one)
+    scale = float(np.abs(weights).max())
+    told = {name: round(float(one) / scale, 2) for name, one in zip(FEATURES, weights, strict=True)}
+    print(json.dumps(told, indent=1))
+    print("cross-validated", _recall(_crossed(examples)))
+    if chosen.held_out:
+        held = {path.stem: _examples(read_dataset(path)) for path in chosen.held_out}
+        print("held out", _recall({name: (of_one, weights) for name, of_one in held.items()}))
+
+
+def _examples(dataset: Dataset) -> list[Example]:
+    """Return the questions of a conversation."""
+    numbers: dict[tuple[str, str], int] = {}
+    columns = []
+    for number, said in enumerate(dataset.messages):
+        document = documents_of(replace(entry_of(said), id=number + 1))[0]
+        sender = numbers.setdefault(document.sender, len(numbers) + 1)
+        columns.append(
+            (
+                number,
+                number + 1,
+                document.kind,
+                document.ts,
+                sender,
+                0,
+                document.length,
+                document.terms,
+            )
+        )
+    having = Counter(term for one in columns for term in set(one[-1].split(" ")))
+    places = {said.id: number for number, said in enumerate(dataset.messages)}
+    found = []
+    for question in dataset.questions:
+        wanted = _asked(question.text, having, len(columns), numbers)
+        read = {one[0]: read_row(one, wanted.weights) for one in columns}
+        values = features(read.keys(), read, wanted)
+        answers = np.zeros(len(columns))
+        answers[[places[one] for one in question.evidence]] = 1.0
+        found.append(Example(np.array([values[one] for one in sorted(values)]), answers))
+    return found
+
+
+def _asked(
+    text: str, having: Mapping[str, int], total: int, numbers: Mapping[tuple[str, str], int]
+) -> Asked:
+    """Return what a question asks of a conversation, as the search does.
+
+    Args:
+        text: The question.
+        having: How many messages have a term.
+        total: How many there are.
+        numbers: Of those who speak, by id and name.
+    """
+    terms, _ = query_terms(text)
+    meant = {number: set(terms_of(name)) & set(terms) for (_, name), number in numbers.items()}
+    named = set().union(*meant.values())
+    wanted = [term for term in terms if term not in named] or terms
+    weights = {term: idf(having[term], total) for term in wanted if having[term]}
+    for term in date_terms(wanted).values():
+        if having[term]:
+            weights[term] = DATE_WORTH * idf(having[term], total)
+    speakers = {number for number, names in meant.items() if names}
+    assistants = {(0, number) for (uid, _), number in numbers.items() if uid == ASSISTANT}
+    return asked(text, weights, speakers, assistants)
+
+
+def _fitted(examples: Iterable[Example]) -> Matrix:
+    """Return the weights by which answers are told from other messages, by Newton's method."""
+    listed = list(examples)
+    values = np.concatenate([one.values for one in listed])
+    answers = np.concatenate([one.answers for one in listed])
+    # The messages that answer a question count together as much as all others.
+    worth = np.concatenate([_worth(one.answers) for one in listed])
+    spread = values.std(axis=0) + 1e-9
+    made = np.column_stack([(values - values.mean(axis=0)) / spread, np.ones(len(values))])
+    dear = np.diag([*[_RIDGE] * values.shape[1], 0.0])
+    found = np.zeros(made.shape[1])
+    for _ in range(_STEPS):
+        likely = 1 / (1 + np.exp(-made @ found))
+        slope = made.T @ (worth * (answers - likely)) - dear @ found
+        bend = (made * (worth * likely * (1 - likely))[:, None]).T @ made + dear
+        found += np.linalg.solve(bend, slope)
+    result: Matrix = found[:-1] / spread
+    return result
+
+
+def _worth(answers: Matrix) -> Matrix:
+    right = answers.sum()
+    return np.where(answers > 0, 1 / right, 1 / (len(answers) - right))
+
+
+def _crossed(
+    examples: Mapping[str, Sequence[Example]],
+) -> dict[str, tuple[Sequence[Example], Matrix]]:
+    """Return each conversation with the weights that were fitted to the others of five parts."""
+    names, found = list(examples), {}
+    for part in range(_FOLDS):
+        left_out = names[part::_FOLDS]
+        rest = [one for name in names if name not in left_out for one in examples[name]]
+        if left_out and rest:
+            weights = _fitted(rest)
+            found |= {name: (examples[name], weights) for name in left_out}
+    return found
+
+
+def _recall(measured: Mapping[str, tuple[Sequence[Example], Matrix]]) -> dict[str, float]:
+    """Return the mean recall at 10 of each family of conversations."""
+    found: defaultdict[str, list[float]] = defaultdict(list)
+    for name, (examples, weights) in measured.items():
+        for one in examples:
+            order = np.argsort(-(one.values @ weights), kind="stable")[:_DEPTH]
+            found[name.rpartition("-")[0]].append(
+                float(one.answers[order].sum() / one.answers.sum())
+            )
+    return {name: round(fmean(found[name]), 4) for name in sorted(found)}
+
+
+if __name__ == "__main__":
+    main()
