@@ -6,7 +6,7 @@ import re
 
 import pytest
 from browser_chat import answers, say
-from browser_checks import WITHIN, OpenPage, Watch, check_page, close_answer, shot
+from browser_checks import WITHIN, OpenPage, Watch, check_page, close_answer, settled, shot
 from browser_site import Site
 from playwright.async_api import Browser, Page, expect
 from sampling import some
@@ -211,6 +211,7 @@ async def test_every_page_can_be_used_by_everybody_whatever_is_on_the_tape(
     await rig.talk("fake:empty", "/help", sender=Sender("9", HOSTILE), role="member")
     (turn, *_) = (await rig.get("/turns", tape="fake:1"))["turns"]
     page = await opened("/sessions", dark=dark, phone=phone)
+    await settled(page)
     name = f"{'dark' if dark else 'light'}-{'phone' if phone else 'wide'}"
     for number, path in some([*enumerate(PAGES)], apart=name):
         known = {"tape": "fake:1", "group": GROUP, "turn": f"/turn?tape=fake:1&turn={turn['id']}"}
