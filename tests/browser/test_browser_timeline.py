@@ -57,6 +57,7 @@ async def test_a_long_tape_is_scrolled_without_holes(rig, opened, entries):
     await rig.long_tape(entries)
     version = await rig.store.version("fake:long")
     page = await opened("/sessions")
+    await settled(page)
     await page.goto(rig.url + LONG)
     assert (await rows(page))["last"] == version
     await page.focus("#tape")
