@@ -463,11 +463,15 @@ def overlap(claim: str, said: str) -> float:
     wanted = _content_of(claim[:MAX_CLAIM])
     if not wanted:
         return 0.0
-    low = fold(said[:MAX_SAID])
-    there = Terms(content(low))
-    known = Names(said[:MAX_SAID])
-    signs = pairs(low)
+    there, signs, known = _said_in(said[:MAX_SAID])
     return sum(one in there or one in signs or one in known for one in wanted) / len(wanted)
+
+
+@lru_cache(maxsize=512)
+def _said_in(said: str) -> tuple[Terms, set[str], Names]:
+    # Each claim of a call is compared with the same sentences.
+    low = fold(said)
+    return Terms(content(low)), pairs(low), Names(said)
 
 
 @lru_cache(maxsize=64)
