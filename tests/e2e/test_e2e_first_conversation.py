@@ -1,4 +1,4 @@
-"""The whole program in a folder of its own: ``python -m bot``, pipes, signals, exit codes."""
+"""The whole program in a folder of its own: pipes, signals, exit codes; the first is started from nothing."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ import signal
 import subprocess
 import sys
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import anyio
 import anyio.abc
+import anyio.to_thread
 import pytest
 from kill_checks import check_tape, read_tape
+from preloaded import open_program, run_program
 
 from bot.tape.entries import TapeEntry
 from bot.testing.openai_server import Failure, Reply, ScriptedOpenAI
@@ -41,22 +44,30 @@ def environment(folder: Path, **settings: str) -> dict[str, str]:
 
 async def run(folder: Path, given: str, *arguments: str, **settings: str) -> tuple[int, str, str]:
     """Run the program to its end; return its exit code, output and errors."""
-    with anyio.fail_after(SECONDS):
-        done = await anyio.run_process(
-            [*PROGRAM, *arguments],
-            input=given.encode(),
-            check=False,
+    given_settings = environment(folder, **settings)
+    command = ["-m", "bot", *arguments]
+    done = await anyio.to_thread.run_sync(
+        partial(
+            run_program,
+            command,
+            environment=given_settings,
             cwd=folder,
-            env=environment(folder, **settings),
+            given=given,
+            timeout=SECONDS,
         )
-    return done.returncode, done.stdout.decode(), done.stderr.decode()
+    )
+    return done.returncode, done.stdout, done.stderr
 
 
 @asynccontextmanager
 async def started(folder: Path, **settings: str):
     """Run the program beside the test; it is killed at the end if it still lives."""
-    process = await anyio.open_process(
-        PROGRAM, cwd=folder, env=environment(folder, **settings), stderr=subprocess.PIPE
+    process = await open_program(
+        ["-m", "bot"],
+        environment=environment(folder, **settings),
+        cwd=folder,
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
     async with process:
         try:
@@ -81,8 +92,16 @@ def named(entries: list[TapeEntry], name: str) -> list[TapeEntry]:
 
 async def test_a_first_conversation_is_remembered_over_a_new_session(tmp_path: Path):
     """No settings, no key: four lines in, four answers out, the name known after ``/new``."""
-    code, shown, errors = await run(tmp_path, FIRST)
-    assert (code, errors) == (0, "")
+    with anyio.fail_after(SECONDS):
+        done = await anyio.run_process(
+            PROGRAM,
+            input=FIRST.encode(),
+            check=False,
+            cwd=tmp_path,
+            env=environment(tmp_path),
+        )
+    assert (done.returncode, done.stderr) == (0, b"")
+    shown = done.stdout.decode()
     assert "New session started." in shown
     assert "Ada" in shown.rpartition("New session started.")[2]
 

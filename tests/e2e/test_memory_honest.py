@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sampling import many, some
 
 from bot.bus import Sender
 from bot.llm.offline.model import OfflineModel
@@ -107,7 +108,7 @@ async def test_what_the_offline_responder_reads_of_statements_is_kept(tmp_path):
     numbers = itertools.count()
     lost = []
     async with session_host(tmp_path, OfflineModel(), clock=ManualClock(FRIDAY)) as host:
-        for said in dict.fromkeys(pair["said"] for pair in HONEST):
+        for said in some(list(dict.fromkeys(pair["said"] for pair in HONEST))):
             lasting = [one for one in stated(said) if not one.daily]
             if not lasting or said in MISREAD or looks_secret(said) is not None:
                 continue
@@ -115,5 +116,5 @@ async def test_what_the_offline_responder_reads_of_statements_is_kept(tmp_path):
             await _say(host, chat, said)
             if not await _believed(host, chat):
                 lost.append((said, [one.line for one in lasting]))
-    assert next(numbers) >= 50
+    assert next(numbers) >= many(50) // 2
     assert not lost

@@ -34,7 +34,7 @@ from bot.tape.entries import message
 from bot.tape.stores.examine import examine
 from bot.tape.stores.file import FileTapeStore
 
-TAPES, ENTRIES, KILLS = 12, 400, many(many(10))
+TAPES, ENTRIES, KILLS = 12, 4 * many(100), many(many(10))
 PATIENCE = 120.0
 
 

@@ -264,6 +264,7 @@ def test_the_search_finds_in_our_own_talk_what_it_found_before(capsys):
     assert found["categories"]["other-language"]["recall@10"] >= 0.85
 
 
+@pytest.mark.night
 def test_by_meaning_as_well_no_less_is_found_at_any_depth(capsys):
     """With the model in process, as it is installed."""
     assert eval_recall([OURS], as_json=True, embeddings="local") == 0
