@@ -23,7 +23,7 @@ from bot.evals.dataset import Dataset, read_dataset
 from bot.evals.recall import entry_of
 from bot.tape.index.documents import ASSISTANT, date_terms, documents_of
 from bot.tape.index.ranking import DATE_WORTH, FEATURES, Asked, asked, features, idf, read_row
-from bot.tape.index.terms import query_terms, terms_of
+from bot.tape.index.terms import parse_query, terms_of
 
 Matrix = NDArray[np.float64]
 
@@ -111,7 +111,7 @@ def _asked(
         total: How many there are.
         numbers: Of those who speak, by id and name.
     """
-    terms, _ = query_terms(text)
+    terms = parse_query(text).terms
     meant = {number: set(terms_of(name)) & set(terms) for (_, name), number in numbers.items()}
     named = set().union(*meant.values())
     wanted = [term for term in terms if term not in named] or terms

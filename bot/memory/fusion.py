@@ -14,7 +14,7 @@ from itertools import islice
 
 from bot.embeddings.vectors import VectorIndex, checksum, text_of
 from bot.tape.index.documents import sender_of
-from bot.tape.index.terms import query_terms, terms_of
+from bot.tape.index.terms import parse_query, terms_of
 from bot.tape.search import Hit, SearchQuery, problem_of
 from bot.tape.service import TapeService
 
@@ -56,16 +56,16 @@ async def search_tape(
         vectors: Of the tapes.
         problem: Only what belongs to this problem; ``general`` for what belongs to none.
     """
-    words, phrases = query_terms(text)
-    # A phrase must be there as it is.
-    by_meaning = vectors is not None and "message" in kinds and bool(words) and not phrases
+    parsed = parse_query(text)
+    by_meaning = vectors is not None and "message" in kinds and bool(parsed.terms)
     most = max(limit, _LEAST_WORDS) if by_meaning else limit
     last = before - 1 if before is not None else None
     query = SearchQuery(text, kinds=kinds, problem=problem, since=since, last=last, limit=most + 1)
     found = await tape.search(query)
     hits = [hit for hit in found if hit.entry.id != asking][:most]
-    if vectors is None or not by_meaning:
-        return hits
+    # What is looked for word by word is no question.
+    if vectors is None or not by_meaning or (parsed.exact and hits):
+        return hits[:limit]
     near = await vectors.nearest(
         tape.name,
         _without_names(text, hits),

@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from bot.tape.index.database import LANE
+from bot.tape.index.terms import has_run
 
 NEIGHBOURS = 2
 """Turns on each side that count."""
@@ -76,7 +77,8 @@ class Asked:
     """A question, as far as rows are ranked by it.
 
     Attributes:
-        weights: Of the terms that it asks for; more of them may be added while rows are gathered.
+        weights: Of the terms, and the runs of terms, that it asks for; more of them may be added while
+            rows are gathered.
         speakers: Numbers of those whom it names.
         assistants: Numbers of tapes, with the number under which the assistant speaks there.
         of_assistant: It asks for what the assistant said.
@@ -162,7 +164,7 @@ def read_row(
 
     Args:
         columns: ``COLUMNS``.
-        asked: The terms that it asks for.
+        asked: The terms, and the runs of terms, that it asks for.
     """
     number, entry, kind, ts, sender, labels, length, terms = columns
     counts: dict[str, int] = {}
@@ -171,6 +173,7 @@ def read_row(
         if term in asked:
             counts[term] = counts.get(term, 0) + 1
         numeric = numeric or term.isdecimal()
+    counts.update((run, 1) for run in asked if " " in run and has_run(terms, run))
     print_ = zlib.crc32(terms.encode())
     return Row(number, entry, kind, ts, sender, labels, length, print_, counts, numeric)
 

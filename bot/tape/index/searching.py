@@ -31,7 +31,7 @@ from bot.tape.index.ranking import (
 )
 from bot.tape.index.scope import Scope
 from bot.tape.index.spelling import known, near
-from bot.tape.index.terms import query_terms, terms_of, with_pairs
+from bot.tape.index.terms import halves, parse_query, terms_of
 from bot.tape.index.writing import TapeRows
 from bot.tape.search import SearchQuery
 
@@ -91,7 +91,7 @@ class Search:
         self._scope = Scope(connection, tapes, query, _GATHERED)
         self._weights: dict[str, float] = {}
         self._gathered: defaultdict[int, float] = defaultdict(float)
-        self._phrased = False
+        self._exact = False
         self._common: list[str] = []
         self._guessed = 0
 
@@ -99,21 +99,21 @@ class Search:
         """Return what fits best, best first."""
         if self._scope.empty:
             return []
-        terms, phrases = query_terms(self._query.text)
-        if not terms:
+        parsed = parse_query(self._query.text)
+        if not parsed.terms:
             return [] if self._query.text.strip() else self._found(self._newest())
-        named, speakers = self._names(terms)
-        wanted = [term for term in terms if term not in named] or terms
+        named, speakers = self._names(parsed.terms)
+        wanted = [term for term in parsed.terms if term not in named] or parsed.terms
         question = asked(self._query.text, self._weights, speakers, self._scope.assistants())
         self._gather(wanted)
-        if phrases:
-            self._phrased = True
-            having = [set(self._rows(f'"{" ".join(phrase)}"')) for phrase in phrases]
-            rows = set.intersection(*having)
+        for compound in parsed.compounds:
+            self._gather_term(compound, exact=True)
+        having = [self._gather_run(run) for run in parsed.runs]
+        if parsed.exact and (rows := set.intersection(*having)):
+            self._exact = True
             self._gathered = defaultdict(float, {row: self._gathered[row] for row in rows})
-            self._weigh(phrases, having)
         ranked = self._ranked(question)
-        if not ranked and self._common and not phrases:
+        if not ranked and self._common and not self._exact:
             self._gather_admitted()
             ranked = self._ranked(question)
         return self._found(ranked)
@@ -153,9 +153,25 @@ class Search:
             self._gather_near(term)
         return len(rows)
 
+    def _gather_run(self, run: str) -> set[int]:
+        """Gather by terms that stand behind each other; return the rows that have them."""
+        rows = set(self._rows(f'"{run}"'))
+        if rows and run not in self._weights:
+            weight = self._weights[run] = idf(len(rows), self._scope.total)
+            for row in rows:
+                self._gathered[row] += weight
+        return rows
+
     def _gather_near(self, term: str, *, doubted: bool = False) -> None:
         self._guessed += 1
         if self._guessed > _GUESSED:
+            return
+        written_apart = (
+            run
+            for run in halves(term)
+            if all(known(self._connection, half) for half in run.split())
+        )
+        if any(self._gather_run(run) for run in written_apart):
             return
         meant, nearest = 0, 0.0
         for other, worth in near(self._connection, term, doubted=doubted).items():
@@ -182,13 +198,6 @@ class Search:
             admitted = self._read(portion)
             found += len(admitted)
             self._gathered.update(dict.fromkeys(admitted, 1.0))
-
-    def _weigh(self, phrases: Sequence[list[str]], having: Sequence[set[int]]) -> None:
-        """Weigh the words of phrases of which no word counts by itself: common ones, or a name's."""
-        for phrase, rows in zip(phrases, having, strict=True):
-            if not self._weights.keys() & set(with_pairs(phrase)):
-                weight = idf(len(rows), self._scope.total)
-                self._weights.update(dict.fromkeys(phrase, weight))
 
     def _rows(self, expression: str, most: int = -1) -> Iterator[int]:
         """Yield the rows within the scope that match."""
@@ -263,7 +272,7 @@ class Search:
             read,
             question,
             admits=self._scope.admits,
-            spreads=not self._phrased,
+            spreads=not self._exact,
         )
 
     def _read(self, rows: Iterable[int], *, every: bool = False) -> dict[int, Row]:

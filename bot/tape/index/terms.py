@@ -14,6 +14,7 @@ import re
 import threading
 import unicodedata
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 
 from bot.tape.text import normalized, split_quotations
@@ -39,6 +40,11 @@ _COMMON = frozenset(
 )
 PAIRS = "¦"
 """Stands before the pairs of a text, so that no phrase reaches into them."""
+
+_COMPOUND = re.compile(r"(?<![\w-])([^\W\d_]{2,40})-([^\W\d_]{2,40})(?![\w-])")
+"""Two words that a hyphen joins."""
+
+_LEAST_COMPOUND = 6
 
 _LONGEST = 40
 """Characters of a term: beyond that, what differs is not a word."""
@@ -71,19 +77,48 @@ def with_pairs(terms: list[str]) -> list[str]:
     return [*terms, PAIRS, *pairs] if pairs else terms
 
 
-def query_terms(text: str) -> tuple[list[str], list[list[str]]]:
-    """Return what a question asks for: terms without common words, and its phrases as terms.
+@dataclass(frozen=True, slots=True)
+class ParsedQuery:
+    """What a question asks for.
 
-    Where all its words are common, they are what is asked for.
+    Attributes:
+        terms: Of its words, without common ones; where all are common, of all.
+        runs: Terms that stand behind each other, joined by spaces: its phrases in quotation marks.
+        compounds: Terms of words with a hyphen as they are written without one.
+        exact: It is nothing but phrases: a text that has them is wanted, and no other.
     """
-    phrases: list[list[str]] = []
-    for quoted in split_quotations(text)[0]:
-        inside = terms_of(quoted)
-        if inside:
-            phrases.append(inside)
+
+    terms: list[str]
+    runs: list[str]
+    compounds: list[str]
+    exact: bool
+
+
+def parse_query(text: str) -> ParsedQuery:
+    """Return what a question asks for."""
+    quoted, beside = split_quotations(text)
+    runs = [" ".join(inside) for one in quoted if (inside := terms_of(one))]
     words = list(dict.fromkeys(_asked(text)))
     telling = [word for word in words if word not in _COMMON]
-    return telling or words, phrases
+    compounds = [term for one in _COMPOUND.findall(_plain(text)) for term in _words("".join(one))]
+    return ParsedQuery(
+        telling or words,
+        list(dict.fromkeys(runs)),
+        [term for term in dict.fromkeys(compounds) if term not in telling],
+        bool(runs) and not any(_asked(beside)),
+    )
+
+
+def has_run(terms: str, run: str) -> bool:
+    """Say whether a text, given as terms with a space between two, has terms behind each other."""
+    return f" {run} " in f" {terms} "
+
+
+def halves(term: str) -> list[str]:
+    """Return what a word may be in two words, each as a run: it may have been written with a hyphen."""
+    if len(term) < _LEAST_COMPOUND or not is_word(term):
+        return []
+    return [f"{term[:at]} {term[at:]}" for at in range(2, len(term) - 1)]
 
 
 def is_word(term: str) -> bool:

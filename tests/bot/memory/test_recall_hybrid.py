@@ -124,9 +124,10 @@ async def test_the_question_itself_is_not_found(store, vectors):
     assert 6 not in entries
 
 
-async def test_a_phrase_must_be_there_as_it_is(store, vectors):
-    of = await tape(store, *TALK, "now")
-    assert await ask(of, '"a cat" please', vectors=vectors) == []
+async def test_what_is_looked_for_word_by_word_is_not_found_by_its_meaning(store, vectors):
+    of = await tape(store, *TALK, "We have a cat flap.", "now")
+    found = await ask(of, '"a cat"', vectors=vectors)
+    assert ["cat flap" in one.text for one in found] == [True]
 
 
 async def test_nothing_of_another_session_is_found(store, vectors):

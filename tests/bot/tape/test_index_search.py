@@ -87,9 +87,10 @@ async def test_more_than_sixteen_of_very_many_tapes(monkeypatch):
 async def test_a_phrase_of_common_words_beside_a_word_that_is_nowhere():
     store = await stored(a=[said("to be or not to be"), said("kestrel walnut")])
     for query in ('"to be or not" zebra', '"to be or not"', '"to be or not" kestrel'):
-        [found] = await store.search(SearchQuery(query))
-        assert found.entry.payload["content"] == "to be or not to be"
-        assert found.direct
+        found = [hit for hit in await store.search(SearchQuery(query)) if hit.direct]
+        said_so = [hit.entry.payload["content"] for hit in found]
+        assert "to be or not to be" in said_so
+        assert len(said_so) == 1 + ("kestrel" in query)
 
 
 async def test_nearly_equal_words_of_other_tapes_hide_none_of_this_one():
@@ -380,6 +381,8 @@ async def test_the_running_bot_tells_of_hits_however_long_their_texts_are(tmp_pa
     file = {"name": "a.txt", "text": "walnut " * 100_000}
     long = message("user", "kestrel " * 200_000, attachments=[file], ts=BEGIN.isoformat())
     store = await stored(a=[long, said("kestrel")])
+    # What is asked at the socket is given up after some seconds, and all this is indexed first.
+    await store.search(SearchQuery("kestrel"))
     reply = await asked(tmp_path, store, words="kestrel")
     assert reply["ok"]
     assert {hit["entry"]["id"] for hit in reply["hits"]} == {2, 3}

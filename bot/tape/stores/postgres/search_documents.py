@@ -9,8 +9,8 @@ import anyio.to_thread
 
 from bot.database.connections import Connection
 from bot.database.connections import Row as Columns
-from bot.tape.index.ranking import Asked, Row, around, asked, best, idf, read_row, scored
-from bot.tape.index.terms import query_terms, terms_of, with_pairs
+from bot.tape.index.ranking import Asked, Row, around, asked, best, read_row, scored
+from bot.tape.index.terms import parse_query, terms_of
 from bot.tape.search import SearchQuery
 from bot.tape.stores.postgres.search_scope import Scope, place_of, row_id
 from bot.tape.stores.postgres.search_words import HAS_TERM, Weighing, Words
@@ -54,20 +54,20 @@ class Finding:
         """Return what fits best, best first."""
         if self._scope.empty:
             return []
-        terms, phrases = query_terms(self._query.text)
-        if not terms:
+        parsed = parse_query(self._query.text)
+        if not parsed.terms:
             return [] if self._query.text.strip() else await self._newest()
-        named, speakers = await self._names(terms)
-        wanted = [term for term in terms if term not in named] or terms
-        self.words = await Weighing(self._connection, self._scope).weigh(wanted)
-        if phrases:
-            # Each once: a question may say one many times.
-            found = await self._with_phrases(list(map(list, dict.fromkeys(map(tuple, phrases)))))
-        else:
+        named, speakers = await self._names(parsed.terms)
+        wanted = [term for term in parsed.terms if term not in named] or parsed.terms
+        weighing = Weighing(self._connection, self._scope)
+        self.words = await weighing.weigh(wanted, parsed)
+        found = await self._with_runs(parsed.runs) if parsed.exact else set()
+        exact = bool(found)
+        if not exact:
             found = await self._gathered()
         assistants = await self._scope.assistants(self._connection)
         question = asked(self._query.text, self.words.weights, speakers, assistants)
-        return await self._ranked(found, question, spreads=not phrases)
+        return await self._ranked(found, question, spreads=not exact)
 
     async def _names(self, terms: Sequence[str]) -> tuple[set[str], set[int]]:
         """Return the terms that name people of the one tape that is searched, and those people."""
@@ -120,12 +120,13 @@ class Finding:
         )
         return {row_id(*row) for row in rows}
 
-    async def _with_phrases(self, phrases: Sequence[list[str]]) -> set[int]:
+    async def _with_runs(self, runs: Sequence[str]) -> set[int]:
+        """Return the documents that have all of these runs of terms."""
         values: dict[str, Any] = {}
         conditions: list[str] = []
-        for number, phrase in enumerate(phrases):
+        for number, run in enumerate(runs):
             # The index finds what has its terms, and the text says whether they stand in its order.
-            values |= {f"has_{number}": phrase, f"run_{number}": f" {' '.join(phrase)} "}
+            values |= {f"has_{number}": run.split(" "), f"run_{number}": f" {run} "}
             conditions.append(
                 f"string_to_array(d.terms, ' ') @> %(has_{number})s::text[]"
                 f" and position(%(run_{number})s::text in ' ' || d.terms || ' ') > 0"
@@ -133,22 +134,12 @@ class Finding:
         worth = (
             f"select sum(w.weight) from {_TERMS} where w.term = any(string_to_array(d.terms, ' '))"  # noqa: S608 (words of ours)
         )
-        found = await self._of_entries(
+        return await self._of_entries(
             f"select d.tape, d.place, d.entry, round(coalesce(({worth}), 0)::numeric, 9) as worth from",
             " and ".join(conditions),
             _BEST_FIRST,
             **values,
         )
-        for phrase, condition in zip(phrases, conditions, strict=True):
-            # Words of which none counts by itself: common ones, or a name's.
-            if not self.words.weights.keys() & set(with_pairs(phrase)):
-                [(count,)] = await self._ask(
-                    f"select count(*) from {self._scope.documents(condition)}",  # noqa: S608 (words of ours)
-                    **values,
-                )
-                weight = idf(count, self._scope.total)
-                self.words.weights.update(dict.fromkeys(phrase, weight))
-        return found
 
     async def _of_entries(self, begin: str, condition: str, end: str, **values: Any) -> set[int]:
         """Return the best documents, of as many entries as are asked for.

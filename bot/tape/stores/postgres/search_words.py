@@ -12,7 +12,7 @@ from bot.database.connections import Connection
 from bot.tape.index.documents import date_terms
 from bot.tape.index.ranking import DATE_WORTH, idf
 from bot.tape.index.spelling import KNOWN, beginnings, changes, nearest
-from bot.tape.index.terms import is_word
+from bot.tape.index.terms import ParsedQuery, halves, is_word
 from bot.tape.stores.postgres.search_scope import Scope
 
 GATHERED = 10_000
@@ -36,7 +36,11 @@ where tape = any(%(tapes)s) and term >= %(low)s and term < %(high)s
     and length(term) between %(shortest)s and %(longest)s
 group by term
 """
-HAS_TERM = "string_to_array(d.terms, ' ') @> array[w.term]"
+HAS_TERM = (
+    "string_to_array(d.terms, ' ') @> string_to_array(w.term, ' ')"
+    " and (position(' ' in w.term) = 0 or position(' ' || w.term || ' ' in ' ' || d.terms || ' ') > 0)"
+)
+_COUNTED = "select w.term, count(*) from unnest(%(terms)s::text[]) as w (term) cross join {} group by w.term"
 
 
 @dataclass(slots=True)
@@ -71,8 +75,13 @@ class Weighing:
         self._room = GATHERED
         self._guessed = 0
 
-    async def weigh(self, asked: Sequence[str]) -> Words:
-        """Return what the asked terms come to."""
+    async def weigh(self, asked: Sequence[str], parsed: ParsedQuery) -> Words:
+        """Return what is asked comes to.
+
+        Args:
+            asked: The terms that count.
+            parsed: The question.
+        """
         dated = date_terms(asked).values()
         await self._look_up((*asked, *dated))
         found = self._words
@@ -91,6 +100,10 @@ class Weighing:
                 self._take(term, DATE_WORTH)
             else:
                 found.weights[term] = DATE_WORTH * idf(known, self._scope.total)
+        await self._look_up(parsed.compounds)
+        for term in parsed.compounds:
+            self._take(term, 1.0)
+        await self._take_runs(parsed.runs)
         return found
 
     def _has_room(self, known: int) -> bool:
@@ -109,10 +122,24 @@ class Weighing:
             self._room -= count
         return bool(count)
 
+    async def _take_runs(self, runs: Sequence[str]) -> bool:
+        """Gather by terms that stand behind each other; return whether anything has them."""
+        self._counts |= await self._ask(
+            _COUNTED.format(self._scope.documents(HAS_TERM)), list(runs)
+        )
+        new = [run for run in runs if run not in self._words.weights]
+        return sum(self._take(run, 1.0) for run in new) > 0
+
     async def _gather_near(self, term: str, *, doubted: bool = False) -> None:
         """Gather by the words that one may have been meant for."""
         self._guessed += 1
         if self._guessed > _GUESSED or not is_word(term):
+            return
+        written_apart = halves(term)
+        await self._look_up({half for run in written_apart for half in run.split(" ")})
+        if await self._take_runs(
+            [run for run in written_apart if all(self._known[half] for half in run.split(" "))]
+        ):
             return
         if not doubted and self._known.get(term, 0) >= KNOWN:
             return
@@ -147,11 +174,7 @@ class Weighing:
         self._known |= found
         if self._scope.narrowed:
             some = [term for term, known in found.items() if self._has_room(known)]
-            found = await self._ask(
-                "select w.term, count(*) from unnest(%(terms)s::text[]) as w (term)"  # noqa: S608 (words of ours)
-                f" cross join {self._scope.documents(HAS_TERM)} group by w.term",
-                some,
-            )
+            found = await self._ask(_COUNTED.format(self._scope.documents(HAS_TERM)), some)
         self._counts |= found
 
     async def _ask(self, sql: str, terms: list[str]) -> dict[str, int]:
