@@ -46,7 +46,7 @@ test-slow: $(VENV)/.dev browser ## Run a sample of the long proofs: kills, flood
 	@$(BIN)/python -m pytest -n $(SLOW_WORKERS) -m "slow and not night" --sample $(SAMPLE)
 
 test-all: $(VENV)/.dev browser ## Run everything, whole: nightly
-	@$(BIN)/python -m pytest -n $(SLOW_WORKERS) --hypothesis-profile night
+	@$(BIN)/python -m pytest -n $(SLOW_WORKERS) --hypothesis-profile night --timeout 600
 
 browser:         ## Install Chromium for the browser tests
 	@for one in "$$CHROMIUM" chromium chromium-browser google-chrome google-chrome-stable; do \

@@ -6,12 +6,15 @@ other. What a start from nothing does is for tests that run ``python -m bot`` th
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -85,6 +88,7 @@ class Forked(anyio.abc.Process):
         self._pid = pid
         self._pipes = pipes
         self._code: int | None = None
+        self._ending = anyio.Lock()
         told.setblocking(False)
 
     @property
@@ -120,8 +124,9 @@ class Forked(anyio.abc.Process):
 
     async def wait(self) -> int:
         """Wait until it has ended; return its exit code."""
-        while (code := self.returncode) is None:
-            await anyio.wait_readable(self._told)
+        async with self._ending:
+            while (code := self.returncode) is None:
+                await anyio.wait_readable(self._told)
         return code
 
     def send_signal(self, signal: int) -> None:
@@ -266,6 +271,10 @@ def _start(
 @cache
 def _host() -> Path:
     """Return where the process listens that forks; whoever needs it first starts it."""
+    if RUN not in os.environ:
+        # A benchmark is no run of tests.
+        os.environ[RUN] = tempfile.mkdtemp(prefix="tapebot-bench-")
+        atexit.register(shutil.rmtree, os.environ[RUN], ignore_errors=True)
     path = Path(os.environ[RUN]) / "preloaded.sock"
     with FileLock(path.with_suffix(".lock"), timeout=_LOADS):
         if not path.exists():

@@ -27,6 +27,7 @@ from bot.llm.offline.compartments import Value, Work, work_in
 from bot.llm.offline.prompt import Passage, Prompt, Said, read
 from bot.llm.offline.questions import Question
 from bot.memory.facts.fact import Fact
+from bot.memory.recall import Passage as Recalled
 from bot.tape.entries import TapeEntry, message
 
 TEXTS = (
@@ -95,6 +96,7 @@ SAMPLES: dict[Any, Callable[[str], Any]] = {
     Claim: lambda text: take_apart(text, None, frozenset()),
     Clause: lambda text: clauses(f"I say {text}")[0],
     Fact: lambda text: Fact(1, text),
+    Recalled: lambda text: Recalled("2026-11-24", "Ada", text, 1, 1.0),
     Passage: lambda text: Passage(text, "memory"),
     Prompt: lambda text: read(
         ModelRequest([{"role": "system", "content": text}, {"role": "user", "content": text}])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -153,4 +154,22 @@ async def test_a_message_that_the_disk_refuses_is_refused_in_words_and_may_come_
     bus = open_bus(tmp_path)
     assert await pending(bus) == ["m1", "m2"]
     assert (await bus.statistics())["damaged_lines"] == 0
+    await bus.aclose()
+
+
+async def test_a_message_is_on_the_disk_before_it_is_accepted(tmp_path, monkeypatch):
+    """What the system was asked to write to the disk holds it, should the power fail right behind."""
+    path, on_disk = tmp_path / "bus" / "inbox.jsonl", [b""]
+    real = os.fdatasync
+
+    def kept(descriptor: int) -> None:
+        real(descriptor)
+        if os.path.samestat(os.fstat(descriptor), path.stat()):
+            on_disk.append(path.read_bytes())
+
+    monkeypatch.setattr(os, "fdatasync", kept)
+    bus = LocalBus(tmp_path / "bus", session_limit=100)
+    for number in range(3):
+        await publish(bus, number)
+        assert f'"m{number}"'.encode() in on_disk[-1]
     await bus.aclose()
