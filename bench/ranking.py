@@ -3,15 +3,17 @@
 Each file is a conversation with questions, as ``tapebot eval recall`` reads them. The messages that answer a question
 are told from all others by a logistic regression over ``bot.tape.index.ranking.FEATURES``; each question counts
 alike. Printed are the weights, to be put there, and the recall at 10 that they reach: on each fifth of the
-conversations by the weights that the other four give, and on those that are held out.
+conversations by the weights that the other four give, and on those that are held out. Each feature has two weights:
+one where words alone count, one where meaning, by the local model, counts too.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
@@ -19,8 +21,13 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import NDArray
 
+from bot.embeddings.base import Embedder
+from bot.embeddings.files import nearness
+from bot.embeddings.local import LocalEmbedder
+from bot.embeddings.vectors import LONGEST
 from bot.evals.dataset import Dataset, read_dataset
 from bot.evals.recall import entry_of
+from bot.memory.fusion import without_names
 from bot.tape.index.documents import ASSISTANT, date_terms, documents_of
 from bot.tape.index.ranking import DATE_WORTH, FEATURES, Asked, asked, features, idf, read_row
 from bot.tape.index.terms import parse_query, terms_of
@@ -32,6 +39,7 @@ _RIDGE = 100.0
 _STEPS = 30
 _DEPTH = 10
 _FOLDS = 5
+_OF_MEANING = [name for name in FEATURES if name.startswith("meaning")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,20 +64,49 @@ def main() -> None:
     parser.add_argument(
         "--held-out", nargs="*", type=Path, default=[], help="others, to measure them on"
     )
+    parser.add_argument(
+        "--ablation", action="store_true", help="tell what is lost without each feature"
+    )
     chosen = parser.parse_args()
-    examples = {path.stem: _examples(read_dataset(path)) for path in chosen.fit}
-    weights = _fitted(one for of_one in examples.values() for one in of_one)
-    scale = float(np.abs(weights).max())
-    told = {name: round(float(one) / scale, 2) for name, one in zip(FEATURES, weights, strict=True)}
-    print(json.dumps(told, indent=1))
-    print("cross-validated", _recall(_crossed(examples)))
-    if chosen.held_out:
-        held = {path.stem: _examples(read_dataset(path)) for path in chosen.held_out}
-        print("held out", _recall({name: (of_one, weights) for name, of_one in held.items()}))
+    embedder = LocalEmbedder()
+    read = {path: asyncio.run(_examples(read_dataset(path), embedder)) for path in chosen.fit}
+    held = {path: asyncio.run(_examples(read_dataset(path), embedder)) for path in chosen.held_out}
+    told = defaultdict[str, list[float]](list)
+    for counts, hidden in (("words", _OF_MEANING), ("words and meaning", [])):
+        print(counts, "cross-validated", _recall(_crossed(_named(read, hidden))))
+        weights = _fitted(_named(read, hidden))
+        scale = float(np.abs(weights).max())
+        for name, one in zip(FEATURES, weights, strict=True):
+            told[name].append(round(float(one) / scale, 2))
+        print(counts, "held out", _recall(_with(_named(held, hidden), weights)))
+        for left_out in FEATURES if chosen.ablation else ():
+            if left_out not in hidden:
+                fewer = [*hidden, left_out]
+                weights = _fitted(_named(read, fewer))
+                print(counts, "without", left_out, _recall(_with(_named(held, fewer), weights)))
+    print(json.dumps(told))
 
 
-def _examples(dataset: Dataset) -> list[Example]:
+def _named(
+    read: Mapping[Path, Sequence[Example]], hidden: Collection[str]
+) -> dict[str, list[Example]]:
+    """Return the questions of each conversation by its name; some features are nought."""
+    seen = np.array([name not in hidden for name in FEATURES])
+    return {
+        path.stem: [replace(one, values=one.values * seen) for one in of_one]
+        for path, of_one in read.items()
+    }
+
+
+def _with(
+    examples: Mapping[str, Sequence[Example]], weights: Matrix
+) -> dict[str, tuple[Sequence[Example], Matrix]]:
+    return {name: (of_one, weights) for name, of_one in examples.items()}
+
+
+async def _examples(dataset: Dataset, embedder: Embedder) -> list[Example]:
     """Return the questions of a conversation."""
+    vectors = np.array(await embedder.embed([one.text[:LONGEST] for one in dataset.messages]))
     numbers: dict[tuple[str, str], int] = {}
     columns = []
     for number, said in enumerate(dataset.messages):
@@ -92,6 +129,10 @@ def _examples(dataset: Dataset) -> list[Example]:
     found = []
     for question in dataset.questions:
         wanted = _asked(question.text, having, len(columns), numbers)
+        names = {term for _, name in numbers for term in terms_of(name)}
+        [vector] = await embedder.embed([without_names(question.text, names)])
+        near = nearness(vectors @ vector)
+        wanted = replace(wanted, near={at + 1: float(one) for at, one in enumerate(near)})
         read = {one[0]: read_row(one, wanted.weights) for one in columns}
         values = features(read.keys(), read, wanted)
         answers = np.zeros(len(columns))
@@ -124,9 +165,9 @@ def _asked(
     return asked(text, weights, speakers, assistants)
 
 
-def _fitted(examples: Iterable[Example]) -> Matrix:
+def _fitted(examples: Mapping[str, Sequence[Example]]) -> Matrix:
     """Return the weights by which answers are told from other messages, by Newton's method."""
-    listed = list(examples)
+    listed = [one for of_one in examples.values() for one in of_one]
     values = np.concatenate([one.values for one in listed])
     answers = np.concatenate([one.answers for one in listed])
     # The messages that answer a question count together as much as all others.
@@ -156,7 +197,7 @@ def _crossed(
     names, found = list(examples), {}
     for part in range(_FOLDS):
         left_out = names[part::_FOLDS]
-        rest = [one for name in names if name not in left_out for one in examples[name]]
+        rest = {name: examples[name] for name in names if name not in left_out}
         if left_out and rest:
             weights = _fitted(rest)
             found |= {name: (examples[name], weights) for name in left_out}

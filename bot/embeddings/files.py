@@ -33,10 +33,14 @@ _SUFFIX = ".vectors"
 _PORTION = 4_096
 """Rows that are read at once."""
 
-_REACH = (0.45, 0.25)
-"""What the similarity of the turns beside a turn counts, next to it and one further.
+_MANY = 100
+"""What is no nearer than the so-manieth message is not near."""
 
-Short turns are about what was said around them. Chosen by ``tapebot eval recall``."""
+_LEAST_SPREAD = 0.1
+"""Standard deviation of similarities that are of a few messages alike, or of one."""
+
+_SCALE = 3.0
+"""Standard deviations above it that are as near as most questions come to what they ask for."""
 
 _LENGTH_ERROR = 0.01
 _ERASED = 0
@@ -64,17 +68,19 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """An entry whose vector, or those of the turns beside it, are near to a question's.
+    """An entry whose vector is near to a question's.
 
     Attributes:
         id: The entry's id.
         checksum: Of the text that the vector was made of.
         similarity: The cosine: 1 for the same direction.
+        nearness: How far it stands out from most of the tape: 0 where it does not, about 1 for the best.
     """
 
     id: int
     checksum: int
     similarity: float
+    nearness: float
 
 
 class VectorFiles:
@@ -308,19 +314,38 @@ def _sound(rows: NDArray[np.void], last: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Nearness:
-    """How near rows are to a question: their own similarity, and that of the turns beside them too."""
+    """How near rows are to a question."""
 
     ids: NDArray[np.int64]
     times: NDArray[np.float64]
     checksums: NDArray[np.uint32]
     own: Vector
-    alike: Vector
 
     def best(self, limit: int, since: float, before: float) -> list[Near]:
         """Return the nearest that were said since then, and stand before that id."""
         fits = np.flatnonzero((self.times >= since) & (self.ids < before))
-        best = fits[np.argsort(-self.alike[fits], kind="stable")[:limit]]
-        return [Near(int(self.ids[i]), int(self.checksums[i]), float(self.own[i])) for i in best]
+        own = self.own[fits]
+        best, near = np.argsort(-own, kind="stable")[:limit], nearness(own)
+        return [
+            Near(
+                int(self.ids[fits[i]]), int(self.checksums[fits[i]]), float(own[i]), float(near[i])
+            )
+            for i in best
+        ]
+
+
+def nearness(similarities: Vector) -> Vector:
+    """Return how far messages stand out from most of a tape, by how similar all are to a question."""
+    count = len(similarities)
+    if not count:
+        return similarities
+    # Where few were said, others are imagined that have nothing to do with the question.
+    usual = float(similarities.sum()) / max(count, _MANY)
+    if count > _MANY:
+        usual = max(usual, float(np.partition(similarities, -_MANY)[-_MANY]))
+    spread = max(float(similarities.std()), _LEAST_SPREAD)
+    found: Vector = np.maximum(similarities - usual, 0) / (_SCALE * spread)
+    return found
 
 
 def _nearness(table: _Rows, vector: Vector, skip: int, problem: int | None) -> _Nearness | None:
@@ -337,14 +362,7 @@ def _nearness(table: _Rows, vector: Vector, skip: int, problem: int | None) -> _
     )
     if not np.isfinite(own).all():
         raise _DamagedError
-    # The question is as near to itself as can be: that must not count for what stands beside it.
     counts = (checksums != _ERASED) & (ids != skip)
     if problem is not None:
-        # What other problems say must not count for what stands beside it, either.
         counts &= problems == problem
-    ids, times, checksums, own = ids[counts], times[counts], checksums[counts], own[counts]
-    alike = own.copy()
-    for step, weight in enumerate(_REACH, start=1):
-        alike[step:] += weight * own[:-step]
-        alike[:-step] += weight * own[step:]
-    return _Nearness(ids, times, checksums, own, alike)
+    return _Nearness(ids[counts], times[counts], checksums[counts], own[counts])

@@ -45,7 +45,7 @@ _PORTION = 500
 _BATCH = 32
 """Texts of one call."""
 
-_LONGEST = 2_000
+LONGEST = 2_000
 """Characters of a text that count: vectors of long texts tell little, and words find the rest."""
 
 _LINGER = 1.0
@@ -202,7 +202,7 @@ class VectorIndex:
                 return []
             files = await self._files()
             with anyio.fail_after(_LONGEST_ASKED):
-                [vector] = await self._embedder.embed([text[:_LONGEST]])
+                [vector] = await self._embedder.embed([text[:LONGEST]])
             found = await anyio.to_thread.run_sync(
                 lambda: files.nearest(
                     tape,
@@ -336,7 +336,7 @@ class VectorIndex:
         entries = await self._source.read(tape, await self._place(tape, state) + 1, upto)
         texts = ((entry, text) for entry in entries if (text := text_of(entry)))
         while batch := list(islice(texts, _BATCH)):
-            made = await self._embed([text[:_LONGEST] for _, text in batch])
+            made = await self._embed([text[:LONGEST] for _, text in batch])
             rows = list(_rows(batch, made))
             async with self._writing:
                 # What was read may be no more.

@@ -16,6 +16,8 @@ from bot.clock import Clock
 from bot.errors import InvalidEntry, TapeError, TapeNotFound
 from bot.tape.chain import ChainLink
 from bot.tape.entries import TapeEntry
+from bot.tape.index.documents import documents_of
+from bot.tape.index.terms import ParsedQuery, has_run, parse_query
 from bot.tape.search import Hit, SearchQuery, between_ids, problem_of
 from bot.tape.store import Anchor, Segment, TapeStore, add_anchor, last_anchor
 from bot.tape.stores.memory import MemoryTapeStore
@@ -206,6 +208,10 @@ class ForkTapeStore:
         below = self._point if inside.last is None else min(inside.last, self._point)
         found = await self._overlay.search(inside)
         found += await self._parent.search(replace(inside, last=below))
+        parsed = parse_query(query.text)
+        if parsed.exact:
+            # One of the two may have it word by word, where the other has no more than its words.
+            found = [hit for hit in found if _has_runs(hit.entry, parsed)] or found
         best = sorted(found, key=lambda hit: -hit.score)[: query.limit]
         return [await self._with_neighbours(hit, query) for hit in best]
 
@@ -262,6 +268,13 @@ class ForkTapeStore:
 
     def _refused(self, done: str) -> TapeError:
         return TapeError(f"tape {self._tape} cannot be {done} inside a fork: merge it first")
+
+
+def _has_runs(entry: TapeEntry, parsed: ParsedQuery) -> bool:
+    """Say whether an entry has all phrases of a question in one of its texts."""
+    return any(
+        all(has_run(document.terms, run) for run in parsed.runs) for document in documents_of(entry)
+    )
 
 
 def moved(entry: TapeEntry, ids: range, steps: int) -> TapeEntry:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -10,6 +10,7 @@ from bot.errors import InvalidSearch
 from bot.tape.entries import KINDS, TapeEntry
 
 MOST_HITS = 1_000
+MOST_NEAR = 500
 MOST_NEIGHBOURS = 20
 LONGEST_QUERY = 4_000
 """Characters."""
@@ -50,6 +51,9 @@ class SearchQuery:
         before_anchor: Entries before the last anchor of this name. Needs exactly one tape.
         limit: Hits at most.
         neighbours: Messages before and after each hit that come with it.
+        near: How near in meaning to the text messages are, by their ids: 0 for what is no nearer than
+            most, about 1 for the nearest. They are found though they have no word of it. Needs
+            exactly one tape.
     """
 
     text: str = ""
@@ -68,6 +72,7 @@ class SearchQuery:
     before_anchor: str | None = None
     limit: int = 10
     neighbours: int = 0
+    near: Mapping[int, float] | None = None
 
     def check(self) -> None:
         """See that it can be answered.
@@ -89,6 +94,16 @@ class SearchQuery:
         by_anchor = self.after_anchor is not None or self.before_anchor is not None
         if by_anchor and (self.tapes is None or len(self.tapes) != 1):
             raise InvalidSearch("a search by anchors needs exactly one tape")
+        self._check_near()
+
+    def _check_near(self) -> None:
+        if self.near is not None:
+            if self.tapes is None or len(self.tapes) != 1:
+                raise InvalidSearch("a search by meaning needs exactly one tape")
+            if len(self.near) > MOST_NEAR:
+                raise InvalidSearch(f"a search takes at most {MOST_NEAR} messages that are near")
+            if not all(0 <= worth <= 10 for worth in self.near.values()):
+                raise InvalidSearch("how near a message is lies between 0 and 10")
 
 
 async def between_ids(

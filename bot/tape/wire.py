@@ -363,6 +363,7 @@ def query_record(query: SearchQuery) -> dict[str, Any]:
         "before_anchor": query.before_anchor,
         "limit": query.limit,
         "neighbours": query.neighbours,
+        "near": None if query.near is None else [list(one) for one in query.near.items()],
     }
     return {name: value for name, value in record.items() if value is not None}
 

@@ -19,7 +19,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from bot.tape.search import LONGEST_QUERY, MOST_HITS, MOST_NEIGHBOURS, SearchQuery
+from bot.tape.search import LONGEST_QUERY, MOST_HITS, MOST_NEAR, MOST_NEIGHBOURS, SearchQuery
 from bot.tape.wire import LARGEST_ID, LONGEST_NAME, from_json
 from bot.tape_server.problems import Problem
 
@@ -83,6 +83,9 @@ class NewAnchor(_Body):
     state: Object | None = None
 
 
+_Near = Annotated[tuple[Id, Annotated[float, Field(ge=0, le=10)]], Field(strict=False)]
+
+
 class Search(_Body):
     """What to look for: see ``SearchQuery``."""
 
@@ -104,6 +107,7 @@ class Search(_Body):
     before_anchor: Name | None = None
     limit: Annotated[int, Field(ge=1, le=MOST_HITS)] = 10
     neighbours: Annotated[int, Field(ge=0, le=MOST_NEIGHBOURS)] = 0
+    near: Annotated[list[_Near], Field(max_length=MOST_NEAR)] | None = None
 
     def query(self, tapes: tuple[str, ...] | None) -> SearchQuery:
         """Return it as the store takes it, in these tapes."""
@@ -124,6 +128,7 @@ class Search(_Body):
             self.before_anchor,
             self.limit,
             self.neighbours,
+            None if self.near is None else dict(self.near),
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
-from searching import apart, ask, found, invented, places
+from searching import apart, ask, found, invented, places, said
 from tape_talk import TAPE, ids, says
 
 from bot.errors import InvalidSearch, VersionConflict
@@ -18,7 +18,7 @@ from bot.tape.entries import (
     event,
     tool_result,
 )
-from bot.tape.search import LONGEST_QUERY, MOST_HITS, MOST_NEIGHBOURS, SearchQuery
+from bot.tape.search import LONGEST_QUERY, MOST_HITS, MOST_NEAR, MOST_NEIGHBOURS, SearchQuery
 from bot.tape.store import TapeStore
 
 # What is known, and when.
@@ -282,3 +282,46 @@ async def test_searching_writes_nothing_and_makes_no_tape(backend):
         assert await store.list_tapes() == [TAPE]
         assert await store.read(TAPE) == before
         assert ids(before) == [1, 2, 3]
+
+
+# What is near in meaning.
+
+
+async def test_what_is_near_in_meaning_is_found_without_a_word_of_it(backend):
+    kitten, tea, _ = await apart(backend.store, "a kitten came", "tea for the cat", "cake")
+    near = {kitten.id: 1.0, tea.id: 0.2}
+    async for store in backend.readers():
+        for text in ("feline animals", "cat"):
+            hits = await ask(store, text, tapes=(TAPE,), near=near)
+            assert {hit.entry.id for hit in hits} == {kitten.id, tea.id}
+            assert [hit.direct for hit in hits if hit.entry.id == kitten.id] == [False]
+        assert said(await ask(store, "feline", tapes=(TAPE,), near=near, limit=1)) == [
+            "a kitten came"
+        ]
+
+
+async def test_what_is_near_in_meaning_passes_the_filters_as_all_else(store):
+    early, late = await apart(store, "a kitten came", "a kitten left")
+    near = {early.id: 1.0, late.id: 1.0, late.id + 5: 1.0, 2**50: 1.0}
+    assert said(await ask(store, "feline", tapes=(TAPE,), near=near, last=early.id)) == [
+        "a kitten came"
+    ]
+    assert await ask(store, "feline", tapes=(TAPE,), near=near, senders=frozenset({"nobody"})) == []
+    assert await ask(store, "feline", tapes=(TAPE,), near={}) == []
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"near": {1: 1.0}},
+        {"near": {1: 1.0}, "tapes": (TAPE, "other")},
+        {"near": {1: -0.1}, "tapes": (TAPE,)},
+        {"near": {1: float("nan")}, "tapes": (TAPE,)},
+        {"near": dict.fromkeys(range(1, MOST_NEAR + 2), 1.0), "tapes": (TAPE,)},
+    ],
+    ids=["no tape", "two tapes", "below nought", "no number", "too many"],
+)
+async def test_a_search_by_meaning_that_cannot_be_answered_says_so(store, filters):
+    await apart(store, "tea")
+    with pytest.raises(InvalidSearch):
+        await ask(store, "tea", **filters)

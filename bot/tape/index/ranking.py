@@ -34,27 +34,29 @@ _LOG_OF_LONG = 6.0
 _ALIKE = 0.01
 """Sums that differ by less are taken for equal."""
 
-FEATURES: Mapping[str, float] = {
-    "words": 0.37,
-    "coverage": 0.41,
-    "before": 0.4,
-    "before_2": 0.27,
-    "after": 0.4,
-    "after_2": -0.2,
-    "answers": 0.37,
-    "nearest": 0.29,
-    "near_coverage": 0.33,
-    "assistant": -0.55,
-    "assistant_asked": 0.84,
-    "words_of_person": 1.0,
-    "number": 0.13,
-    "number_words": 0.3,
-    "speaker": 0.28,
-    "speaker_words": 0.43,
-    "length_words": 0.45,
-    "few_words": -0.36,
+FEATURES: Mapping[str, tuple[float, float]] = {
+    "words": (0.37, 0.17),
+    "coverage": (0.41, 0.06),
+    "before": (0.4, 0.18),
+    "before_2": (0.27, 0.24),
+    "after": (0.4, 0.15),
+    "after_2": (-0.2, -0.07),
+    "answers": (0.37, 0.18),
+    "nearest": (0.29, 0.13),
+    "near_coverage": (0.33, 0.14),
+    "assistant": (-0.55, -0.33),
+    "assistant_asked": (0.84, 0.41),
+    "words_of_person": (1.0, 0.61),
+    "number": (0.13, 0.07),
+    "number_words": (0.3, 0.2),
+    "speaker": (0.28, 0.13),
+    "speaker_words": (0.43, 0.37),
+    "length_words": (0.45, 0.08),
+    "few_words": (-0.36, -0.17),
+    "meaning": (0.0, 1.0),
+    "meaning_beside": (0.0, 0.4),
 }
-"""What is weighed, and with what weight; each is between 0 and about 1."""
+"""What is weighed, with its weight where words alone count, and where meaning does, too."""
 
 _ASKS_ASSISTANT = re.compile(
     r"\b(?:assistant|assistent|asistente|assistente|tapebot|you|your|yours|du|dir|dein\w*|ihnen|tu|usted|vous|votre|lei|vos)\b"
@@ -83,6 +85,7 @@ class Asked:
         assistants: Numbers of tapes, with the number under which the assistant speaks there.
         of_assistant: It asks for what the assistant said.
         number: It asks for a number, a time or a date.
+        near: How near in meaning entries are, by their ids; None where words alone count.
     """
 
     weights: Mapping[str, float]
@@ -90,6 +93,7 @@ class Asked:
     assistants: Collection[tuple[int, int]] = ()
     of_assistant: bool = False
     number: bool = False
+    near: Mapping[int, float] | None = None
 
 
 def asked(
@@ -97,6 +101,7 @@ def asked(
     weights: Mapping[str, float],
     speakers: Collection[int] = (),
     assistants: Collection[tuple[int, int]] = (),
+    near: Mapping[int, float] | None = None,
 ) -> Asked:
     """Return what a question asks for.
 
@@ -105,6 +110,7 @@ def asked(
         weights: Of its terms.
         speakers: Numbers of those whom it names.
         assistants: Numbers of tapes, with the number under which the assistant speaks there.
+        near: How near in meaning entries are, by their ids.
     """
     return Asked(
         weights,
@@ -112,6 +118,7 @@ def asked(
         assistants,
         bool(_ASKS_ASSISTANT.search(text)) and not _TOLD_IT.search(text),
         bool(_ASKS_NUMBER.search(text)),
+        near,
     )
 
 
@@ -217,6 +224,7 @@ def features(
     fits = {row: fit(one, weights, average) for row, one in read.items()}
     best_fit = max((fits[row] for row in rows), default=0.0) or 1.0
     whole = sum(weights.values()) or 1.0
+    meant = question.near or {}
     found: dict[int, tuple[float, ...]] = {}
     for row in rows:
         one, beside = read[row], near[row]
@@ -248,6 +256,11 @@ def features(
             speaks * words,
             math.log1p(one.length) / _LOG_OF_LONG * words,
             float(one.length < _FEW),
+            meant.get(one.entry, 0.0) if is_turn(row) else 0.0,
+            max(
+                (meant.get(read[beside[step]].entry, 0.0) for step in (-1, 1) if step in beside),
+                default=0.0,
+            ),
         )
     return found
 
@@ -283,7 +296,7 @@ def scored(
     admits: Callable[[Row], bool],
     spreads: bool,
 ) -> Iterator[tuple[float, float, Row]]:
-    """Yield rows and the turns beside them, each with what it is ranked by and how well its words fit.
+    """Yield rows and the turns beside them, each with what it is ranked by and how well it fits.
 
     Args:
         rows: Ids of those that were gathered.
@@ -294,15 +307,19 @@ def scored(
     """
     ranked = {row + step for row in rows if is_turn(row) for step in reach(NEIGHBOURS)}.union(rows)
     told = features(ranked & read.keys(), read, question)
-    weights = tuple(FEATURES.values())
+    weights = [of[question.near is not None] for of in FEATURES.values()]
     for number, values in told.items():
         row = read[number]
-        if admits(row) and (spreads or number in rows) and values[_NEAR_COVERAGE] > 0:
+        fits = values[_WORDS] + values[_NEAR_COVERAGE] + values[_MEANING]
+        found = fits > 0 or values[_MEANING_BESIDE] > 0
+        if found and admits(row) and (spreads or number in rows):
             total = sum(weight * value for weight, value in zip(weights, values, strict=True))
-            yield round(total / _ALIKE) * _ALIKE, values[0] + values[_NEAR_COVERAGE], row
+            yield round(total / _ALIKE) * _ALIKE, fits, row
 
 
-_NEAR_COVERAGE = list(FEATURES).index("near_coverage")
+_WORDS, _NEAR_COVERAGE, _MEANING, _MEANING_BESIDE = map(
+    list(FEATURES).index, ("words", "near_coverage", "meaning", "meaning_beside")
+)
 
 
 def best(found: Iterable[tuple[float, float, Row]], limit: int) -> list[tuple[float, Row]]:

@@ -158,6 +158,20 @@ class Scope:
         low = row.id // (2 * LANE) * (2 * LANE)
         return first_row(self._connection, low, low + LANE - 1, row.entry)
 
+    def rows_of(self, entries: Iterable[int]) -> list[int]:
+        """Return the rowids of those turns of the one tape that are of these entries."""
+        [rows] = self._tapes.values()
+        low, high = rows.first_row, rows.first_row + LANE - 1
+        found = []
+        for entry in entries:
+            first = first_row(self._connection, low, high, entry)
+            found += self._connection.execute(
+                "SELECT id FROM (SELECT id, entry FROM docs WHERE id BETWEEN ? AND ? ORDER BY id LIMIT 1)"
+                " WHERE entry = ?",
+                (first, high, entry),
+            ).fetchall()
+        return [number for (number,) in found]
+
     def _ranges(self) -> list[tuple[int, int]]:
         if not self._tapes:
             return []

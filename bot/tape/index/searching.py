@@ -104,7 +104,9 @@ class Search:
             return [] if self._query.text.strip() else self._found(self._newest())
         named, speakers = self._names(parsed.terms)
         wanted = [term for term in parsed.terms if term not in named] or parsed.terms
-        question = asked(self._query.text, self._weights, speakers, self._scope.assistants())
+        question = asked(
+            self._query.text, self._weights, speakers, self._scope.assistants(), self._query.near
+        )
         self._gather(wanted)
         for compound in parsed.compounds:
             self._gather_term(compound, exact=True)
@@ -232,8 +234,11 @@ class Search:
     # Ranking.
 
     def _ranked(self, question: Asked) -> list[tuple[float, Row]]:
-        """Return the best of what was gathered, each entry once."""
-        return best(self._scored(self._admitted(), question), self._query.limit)
+        """Return the best of what was gathered and of what is near in meaning, each entry once."""
+        rows = self._admitted()
+        if question.near and not self._exact:
+            rows |= self._read(self._scope.rows_of(question.near))
+        return best(self._scored(rows, question), self._query.limit)
 
     def _admitted(self) -> dict[int, Row]:
         """Return rows that the filters let through: as many as are ranked, best gathered first.
@@ -300,7 +305,7 @@ class Search:
                 row.entry,
                 value,
                 row.print,
-                bool(row.counts) or not self._weights,
+                bool(row.counts) or not self._query.text.strip(),
                 *self._beside(row),
             )
             for value, row in ranked

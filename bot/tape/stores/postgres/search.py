@@ -77,7 +77,7 @@ async def search(
         scope = await scope_of(connection, workspace, asked)
         finding = Finding(connection, scope, asked)
         ranked = await finding.run()
-        return await _hits(connection, scope, asked, ranked, worded=bool(finding.words.weights))
+        return await _hits(connection, scope, asked, ranked, worded=bool(asked.text.strip()))
 
     with reading("the tapes"):
         return await database.transact(work, seconds=_LONGEST)

@@ -9,9 +9,11 @@ import anyio.to_thread
 
 from bot.database.connections import Connection
 from bot.database.connections import Row as Columns
+from bot.tape.index.database import LANE
 from bot.tape.index.ranking import Asked, Row, around, asked, best, read_row, scored
 from bot.tape.index.terms import parse_query, terms_of
 from bot.tape.search import SearchQuery
+from bot.tape.stores.postgres.rows import bounded
 from bot.tape.stores.postgres.search_scope import Scope, place_of, row_id
 from bot.tape.stores.postgres.search_words import HAS_TERM, Weighing, Words
 
@@ -25,6 +27,7 @@ _BEST_FIRST = "order by worth desc, d.tape desc, d.place desc limit %(most)s"
 _NEWEST_FIRST = "order by d.tape desc, d.place desc limit %(most)s"
 _HAS_ALL = "string_to_array(d.terms, ' ') @> %(some)s::text[]"
 _HAS_ANY = "string_to_array(d.terms, ' ') && %(some)s::text[]"
+_IS_TURN = f"d.entry = any(%(near)s::bigint[]) and d.place < {LANE}"
 _OTHERS = (
     "(d.tape, d.entry) not in (select * from unnest(%(seen_on)s::bigint[], %(seen)s::bigint[]))"
 )
@@ -64,9 +67,11 @@ class Finding:
         found = await self._with_runs(parsed.runs) if parsed.exact else set()
         exact = bool(found)
         if not exact:
-            found = await self._gathered()
+            found = await self._gathered() | await self._near()
         assistants = await self._scope.assistants(self._connection)
-        question = asked(self._query.text, self.words.weights, speakers, assistants)
+        question = asked(
+            self._query.text, self.words.weights, speakers, assistants, self._query.near
+        )
         return await self._ranked(found, question, spreads=not exact)
 
     async def _names(self, terms: Sequence[str]) -> tuple[set[str], set[int]]:
@@ -94,6 +99,17 @@ class Finding:
         if len(found) < self._query.limit:
             found |= await self._common(self._query.limit - len(found))
         return found
+
+    async def _near(self) -> set[int]:
+        """Return the messages that are near in meaning."""
+        if not self._query.near:
+            return set()
+        turns = self._scope.documents(f"{_IS_TURN} and {self._scope.admits}")
+        rows = await self._ask(
+            f"select d.tape, d.place from {turns}",  # noqa: S608 (words of ours)
+            near=[bounded(entry) for entry in self._query.near],
+        )
+        return {row_id(*row) for row in rows}
 
     async def _common(self, wanted: int) -> set[int]:
         """Return the newest that have words that very many have: all of these, or else some."""
