@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -39,9 +40,6 @@ _LINGER = 1.0
 _RECOVERY = 30.0
 """Seconds until the background tries again where the disk refused."""
 
-_SPAN = 200
-"""Ids that are read as one range."""
-
 _TRIES = 5
 """Times that a question is asked while what it is asked of goes away."""
 
@@ -63,6 +61,10 @@ class IndexSource(Protocol):
         self, tape: str, from_entry_id: int | None = None, to_entry_id: int | None = None
     ) -> list[TapeEntry]:
         """Return the entries of an id range."""
+        ...
+
+    async def read_each(self, tape: str, ids: Collection[int]) -> list[TapeEntry]:
+        """Return those of these entries that are there, in their order."""
         ...
 
     async def segments(self, tape: str) -> list[Segment]:
@@ -247,24 +249,27 @@ class TapeIndex:
                 return Search(connection, tapes, query).run()
 
         found = await self._ask(query.tapes, look, query.last)
-        read = [(one, await self._read(one)) for one in found]
+        on_tapes = await self._read(found)
+        read = [(one, on_tapes[one.tape]) for one in found]
         # Texts may be of any length.
         held = await anyio.to_thread.run_sync(_held, query, read)
         hits = [hit for hit in held if hit is not None]
         outdated = {one.tape for one, hit in zip(found, held, strict=True) if hit is None}
         return hits, outdated
 
-    async def _read(self, found: Found) -> dict[int, TapeEntry]:
-        """Return what was found, and what stands beside it, by id; what is there of it."""
-        ids = (*found.before, found.entry, *found.after)
-        try:
-            if ids[-1] - ids[0] <= _SPAN:
-                entries = await self._source.read(found.tape, min(ids), max(ids))
-            else:
-                entries = [e for i in ids for e in await self._source.read(found.tape, i, i)]
-        except TapeNotFound:
-            return {}
-        return {entry.id: entry for entry in entries}
+    async def _read(self, found: Iterable[Found]) -> dict[str, dict[int, TapeEntry]]:
+        """Return what was found, and what stands beside it, by tape and id; what is there of it."""
+        wanted: defaultdict[str, set[int]] = defaultdict(set)
+        for one in found:
+            wanted[one.tape].update((*one.before, one.entry, *one.after))
+        read: dict[str, dict[int, TapeEntry]] = {}
+        for tape, ids in wanted.items():
+            try:
+                entries = await self._source.read_each(tape, ids)
+            except TapeNotFound:
+                entries = []
+            read[tape] = {entry.id: entry for entry in entries}
+        return read
 
     async def _ask(
         self,

@@ -72,6 +72,7 @@ _ASKS_NUMBER = re.compile(
     r"|когда)\b",
     re.IGNORECASE,
 )
+_NUMBER = re.compile(r"(?<!\S)\d+(?!\S)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,15 +175,13 @@ def read_row(
         asked: The terms, and the runs of terms, that it asks for.
     """
     number, entry, kind, ts, sender, labels, length, terms = columns
-    counts: dict[str, int] = {}
-    numeric = False
-    for term in terms.split(" "):
-        if term in asked:
-            counts[term] = counts.get(term, 0) + 1
-        numeric = numeric or term.isdecimal()
+    held = terms.split(" ")
+    counts = {term: held.count(term) for term in asked.keys() & set(held)}
     counts.update((run, 1) for run in asked if " " in run and has_run(terms, run))
     print_ = zlib.crc32(terms.encode())
-    return Row(number, entry, kind, ts, sender, labels, length, print_, counts, numeric)
+    return Row(
+        number, entry, kind, ts, sender, labels, length, print_, counts, bool(_NUMBER.search(terms))
+    )
 
 
 def idf(found: int, total: int) -> float:

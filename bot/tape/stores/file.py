@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import logging
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -42,6 +42,8 @@ logger = logging.getLogger(__name__)
 # Ids are dense, so a page is a range of ids; pages grow for callers that want much.
 _FIRST_PAGE = 32
 _LAST_PAGE = 1024
+_APART = 8
+"""Entries that are further apart are read each by itself."""
 _LOOK = 0.5
 """Seconds after which a reader beside the writer looks for new entries."""
 _TRIES = 20
@@ -134,6 +136,23 @@ class FileTapeStore:
         """Return the entries of an id range, segments included."""
         first = from_entry_id or 1
         return await self._look(tape, lambda live: self._read(live, first, to_entry_id))
+
+    async def read_each(self, tape: str, ids: Collection[int]) -> list[TapeEntry]:
+        """Return those of these entries that are there, in their order."""
+        ranges: list[range] = []
+        for one in sorted(ids):
+            if ranges and one - ranges[-1].stop < _APART:
+                ranges[-1] = range(ranges[-1].start, one + 1)
+            else:
+                ranges.append(range(one, one + 1))
+
+        def each(live: Live) -> list[TapeEntry]:
+            read = (
+                entry for some in ranges for entry in self._read(live, some.start, some.stop - 1)
+            )
+            return [entry for entry in read if entry.id in ids]
+
+        return await self._look(tape, each)
 
     async def chain_links(
         self, tape: str, from_entry_id: int | None = None, to_entry_id: int | None = None

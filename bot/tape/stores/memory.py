@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Collection, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -102,6 +102,10 @@ class MemoryTapeStore:
             if (from_entry_id is None or entry.id >= from_entry_id)
             and (to_entry_id is None or entry.id <= to_entry_id)
         ]
+
+    async def read_each(self, tape: str, ids: Collection[int]) -> list[TapeEntry]:
+        """Return those of these entries that are there, in their order."""
+        return [deepcopy(entry) for entry in self._all(tape) if entry.id in ids]
 
     async def chain_links(
         self, tape: str, from_entry_id: int | None = None, to_entry_id: int | None = None
