@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from datetime import date, timedelta
 
+from bot.llm.offline.changes import ends, newest_first
 from bot.llm.offline.compartments import asked_value, kinds_asked, told_value, told_work
 from bot.llm.offline.evidence import Candidate, Finding, gather, level, settle
 from bot.llm.offline.files import FILE
@@ -20,6 +21,7 @@ from bot.llm.offline.merge import facts_of
 from bot.llm.offline.phrases import PHRASES, Phrases, quote
 from bot.llm.offline.prompt import ASSISTANT, Passage, Prompt, Said
 from bot.llm.offline.questions import Question
+from bot.llm.offline.sums import reckoned
 from bot.llm.offline.words import stem, words
 
 _MAX_FINDINGS = 5
@@ -166,6 +168,36 @@ def _noted(prompt: Prompt, asker: Said, question: Question, phrases: Phrases) ->
     return "\n".join(told_value(one, group=asker.group) for one in found[:_MAX_FINDINGS])
 
 
+def _with_changes(
+    ordered: Sequence[tuple[Candidate | None, Sequence[Finding]]],
+    asker: Said,
+    question: Question,
+    phrases: Phrases,
+) -> str:
+    """Return the newest statements with their days, each with what was so before."""
+    told = []
+    for change, findings in ordered:
+        former = [_told(one, asker, question, phrases) for one in findings]
+        if change is None:
+            told += former
+        else:
+            over = question.manner == "yesno" and ends(change)
+            first = ("Not any more. " if over else "") + _quoted(change, asker, phrases)
+            told.append(f"{first} Before that: {' '.join(former)}")
+    return told[0] if len(told) == 1 else "\n".join(f"- {text}" for text in told)
+
+
+def _reckoned(
+    findings: Sequence[Finding], asker: Said, question: Question, phrases: Phrases
+) -> str:
+    """Return the answer where it is a sum, with what it is made of; else nothing."""
+    if len(findings) != 1 or not asker.date:
+        return ""
+    today = date.fromisoformat(asker.date)
+    found = reckoned(question.text, findings[0].head.line.text, today)
+    return f"{found} {_told(findings[0], asker, question, phrases)}" if found else ""
+
+
 def answer(
     prompt: Prompt, memory: str, recalled: Sequence[Passage], asker: Said, question: Question
 ) -> str:
@@ -194,6 +226,20 @@ def answer(
     former = [one.before for one in findings if one.before]
     if former and _BEFORE.search(question.text) and question.manner == "value":
         return " ".join(_quoted(one, asker, phrases) for one in former)
+    if question.manner != "topic" and question.language == "en":
+        said = [one for one in gather(prompt, memory, recalled, asker, "") if one.told]
+        ordered = newest_first(findings, said, set(wanted.split()))
+        if any(change for change, _ in ordered):
+            return _with_changes(ordered, asker, question, phrases)
+        if reckoned_up := _reckoned(findings, asker, question, phrases):
+            return reckoned_up
+    return _body(findings, top, asker, question, phrases)
+
+
+def _body(
+    findings: Sequence[Finding], top: int, asker: Said, question: Question, phrases: Phrases
+) -> str:
+    """Return what is known as sentences; where it may be no answer, that is said."""
     told = [_told(finding, asker, question, phrases) for finding in findings]
     body = told[0] if len(told) == 1 else "\n".join(f"- {text}" for text in told)
     if top == 3 or question.manner == "topic" or (top == 2 and question.manner == "yesno"):

@@ -33,6 +33,7 @@ _FINITE = (
     | MODALS
     | frozenset("is are was were has have does do did had".split())
 )
+_ARTICLES = frozenset(("the", "a", "an"))
 _PLACE = re.compile(r"(?:in|to|at|near|outside|on) ", re.IGNORECASE)
 _AGE = re.compile(r"(?:now |already )?\d{1,3}(?: years? old)?$")
 _TURNED = re.compile(r"\b(?:turn(?:s|ed|ing)?|aged?) \d{1,3}\b", re.IGNORECASE)
@@ -50,7 +51,7 @@ _DATED = re.compile(
 _JOB = re.compile(
     r"an? (?:\w+ ){0,3}?(?:\w{2,}(?:er|or|ist|ect|ian)|nurse|chef|cook|pilot|student|clerk|judge"
     r"|journalist|scientist|consultant|accountant|artist|freelancer|surgeon|dentist|vet|paramedic)"
-    r"(?: (?:at|in|for|with|from|by|and) .*)?$"
+    r"(?: (?:at|in|for|with|from|by|and|since|now)(?: .*)?)?$"
 )
 _NO_JOB = re.compile(r"(?:vegetarian|member|lover|beginner|smoker|drinker|sister|brother|father"
                      r"|mother|daughter|number|christian|winner|speaker|sufferer|walker)$")  # fmt: skip
@@ -182,7 +183,9 @@ def parse(line: str, who: str = USER) -> Line:
     if at is None:
         return Line(text, owner=owner)
     subject = (
-        tuple(dict.fromkeys(stem(w) for w in words(" ".join(tokens[:at])))) if attribute else ()
+        tuple(dict.fromkeys(stem(w) for w in words(" ".join(tokens[:at])) if w not in _ARTICLES))
+        if attribute
+        else ()
     )
     low = plain.lower()
     verb, rest = _lemma(tokens, at)

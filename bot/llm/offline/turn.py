@@ -17,6 +17,7 @@ from typing import Any
 
 from bot.llm.base import ModelRequest
 from bot.llm.offline.answer import answer, listing
+from bot.llm.offline.changes import names_of
 from bot.llm.offline.courtesies import clock, is_sorrow
 from bot.llm.offline.files import reply_to_files
 from bot.llm.offline.foreign import language
@@ -172,14 +173,23 @@ def _arguments(question: Question) -> dict[str, Any]:
     return {"query": question.query, "days": RECALL_DAYS}
 
 
+def _lookups(plan: _Plan, act: Act) -> list[dict[str, Any]]:
+    """Return what is looked up for a question: its words, and those of what is known, which may have changed."""
+    if act.question is None or not (act.question.query or act.question.of_day):
+        return []
+    wanted = [_arguments(act.question)]
+    if named := names_of(_known(plan), act.said, act.question):
+        wanted.append({"query": named, "days": RECALL_DAYS})
+    return wanted
+
+
 def _recalls(plan: _Plan) -> list[tuple[str, dict[str, Any]]]:
     if "memory_recall" not in plan.prompt.tools:
         return []
     made = [done.arguments for done in plan.prompt.done if done.name == "memory_recall"]
     calls: list[tuple[str, dict[str, Any]]] = []
     for act in plan.acts:
-        if act.question is not None and (act.question.query or act.question.of_day):
-            wanted = _arguments(act.question)
+        for wanted in _lookups(plan, act):
             if wanted not in made:
                 made.append(wanted)
                 calls.append(("memory_recall", wanted))
@@ -214,8 +224,8 @@ def _say(plan: _Plan, act: Act) -> str:
     if act.kind == "forget":
         return _forgot(plan, act, phrases)
     if act.kind == "ask" and act.question is not None:
-        wanted = _arguments(act.question)
-        found = [passages(done.result) for done in plan.prompt.done if done.arguments == wanted]
+        wanted = _lookups(plan, act)
+        found = [passages(done.result) for done in plan.prompt.done if done.arguments in wanted]
         recalled = [one for result in found for one in result]
         return answer(plan.prompt, _known(plan), recalled, act.said, act.question)
     if act.kind == "all":

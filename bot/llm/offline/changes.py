@@ -1,0 +1,144 @@
+"""Whether something that was said later ends or changes what is known, whatever words it uses.
+
+Rule 1: what says that a thing ended, or went somewhere else, is about all that names the thing; what says
+    that a value is new must name what is asked for, or give another number of the same unit.
+Rule 2: nothing is ended here: an answer tells the newest first, and what it was before behind it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+
+from bot.llm.offline.evidence import Candidate, Finding, level
+from bot.llm.offline.lines import parse
+from bot.llm.offline.merge import facts_of
+from bot.llm.offline.prompt import Said
+from bot.llm.offline.questions import Question
+from bot.llm.offline.words import KIN_TERMS, stem, terms
+
+_ENDS = re.compile(
+    r"\b(?:died|dead|passed away|sold|left|quit|gave up|given up|giving up|stopped|divorced|separated|split up|broke up"
+    r"|cancell?ed|called off|is off|ended|finished|closed|lost|no longer|not any ?more|anymore|any more|retired|fired"
+    r"|laid off|resigned|moved out|gave away|got rid of|dropped|unsubscribed|replaced|rebooked|rescheduled"
+    r"|postponed|brought forward|swapped|switched|traded|put down|ran away|broke down|scrapped|returned"
+    r"|gestorben|verkauft|abgesagt|gek[üu]ndigt|verschoben|getrennt|geschieden|aufgeh[öo]rt|nicht mehr"
+    r"|muri[óo]|vend[íi]|cancel[éa]|ya no|dej[ée]|mort|vendu|annul[ée]|ne .{1,30} plus)\b",
+    re.IGNORECASE,
+)
+_CHANGES = re.compile(
+    r"\b(?:now|nowadays|these days|lately|new|newly|moved|changed|raised|lowered|increased|reduced|cut|went|gone|go up|up to"
+    r"|down to|again|instead|actually|wait|correction|sorry|meant|rather|updated?|started|joined|bought|became|turned"
+    r"|got|since|from \w+ on|renamed|not|jetzt|neue[nrsm]?|umgezogen|doch|stattdessen|ahora|nuev[oa]|plut[ôo]t"
+    r"|maintenant|nouve(?:au|lle))\b",
+    re.IGNORECASE,
+)
+_MEASURED = re.compile(
+    r"(?<![\d.,:])\d{1,9}(?:[.,]\d{1,3})?\s?(kg|kilos?|pounds?|lbs?|mg|ml|g|km|cm|m|hours?|minutes?|euros?|€|dollars?|%)(?!\w)",
+    re.IGNORECASE,
+)
+_OF_NO_USE = frozenset(
+    map(
+        stem,
+        "user call name have go take live work drive say like want need use daily day week time every each year month"
+        " appointment".split(),
+    )
+)
+_MOST_NAMES = 12
+_DIET = frozenset(map(stem, "vegetarian vegan meat fish".split()))
+
+
+def changed_by(
+    finding: Finding, everything: Iterable[Candidate], wanted: Collection[str]
+) -> Candidate | None:
+    """Return the newest statement that ends or changes what was found, None where there is none.
+
+    Args:
+        finding: What is known.
+        everything: What was said, all of it.
+        wanted: Terms of the question.
+    """
+    head, since = finding.head, _since(finding)
+    if head.who == "memory" and not since:
+        return None
+    later = [
+        one
+        for one in everything
+        if one.told and one.when > since and one.words != head.words and _changes(one, head, wanted)
+    ]
+    return max(later, key=lambda one: one.when, default=None)
+
+
+def names_of(memory: str, asker: Said, question: Question) -> str:
+    """Return the words by which later statements name what memory answers a question with.
+
+    Args:
+        memory: All facts, as text.
+        asker: The message that asks.
+        question: What is asked.
+    """
+    known = [Candidate(parse(text, asker.subject), "", "memory") for text in facts_of(memory)]
+    levels = [(level(one, question, asker), one.line) for one in known]
+    top = max((found for found, _ in levels), default=0)
+    named = dict.fromkeys(
+        word
+        for found, line in levels
+        if found == top > 0
+        for word in line.text.split()
+        if set(terms(word)) - _OF_NO_USE
+    )
+    return " ".join(list(named)[:_MOST_NAMES])
+
+
+def ends(said: Candidate) -> bool:
+    """Say whether a statement says that something is over."""
+    return bool(_ENDS.search(said.words))
+
+
+def _since(finding: Finding) -> str:
+    told = finding.evidence or finding.head
+    return told.when
+
+
+def _changes(new: Candidate, old: Candidate, wanted: Collection[str]) -> bool:
+    words, known = set(terms(new.words)), set(old.line.terms) | set(terms(old.line.rest))
+    named = known - _OF_NO_USE
+    if (words & KIN_TERMS) - known - set(wanted) and not words & named & set(wanted):
+        # It is about somebody else.
+        return False
+    if _DIET & words and _DIET & named and _CHANGES.search(new.words):
+        return True
+    if ends(new):
+        return bool(words & named)
+    if not _CHANGES.search(new.words):
+        return False
+    if words & named & (set(wanted) | set(old.line.subject)):
+        return True
+    return bool(_units(new.words) & _units(old.line.text))
+
+
+def _units(text: str) -> set[str]:
+    return {hit[1].lower().removesuffix("s") for hit in _MEASURED.finditer(text)}
+
+
+def newest_first(
+    findings: Sequence[Finding], everything: Sequence[Candidate], wanted: Collection[str]
+) -> list[tuple[Candidate | None, list[Finding]]]:
+    """Return findings, those that one later statement changes together with it, the newest first.
+
+    Args:
+        findings: What is known.
+        everything: What was said.
+        wanted: Terms of the question.
+    """
+    changed: dict[str, tuple[Candidate | None, list[Finding]]] = {}
+    stay: list[tuple[Candidate | None, list[Finding]]] = []
+    for one in findings:
+        change = changed_by(one, everything, wanted)
+        if change is None:
+            stay.append((None, [one]))
+        else:
+            changed.setdefault(change.words, (change, []))[1].append(one)
+    # What a statement says is told once, in its own words.
+    stay = [one for one in stay if not any(one[1][0].head.words in said for said in changed)]
+    return [*changed.values(), *stay]

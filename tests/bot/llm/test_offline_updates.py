@@ -1,0 +1,121 @@
+"""What changed is never told as it was: the newest comes first, in whatever words it was said."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sampling import examples
+
+from bot.bus import Sender
+from bot.llm.offline.model import OfflineModel
+from bot.llm.offline.sums import reckoned
+from bot.testing.host import Host, session_host
+from bot.testing.manual_clock import ManualClock
+
+_DAY = 86_400.0
+_FILE = Path(__file__).with_name("updates.jsonl")
+CASES = [json.loads(line) for line in _FILE.read_text(encoding="utf-8").splitlines()]
+_BEFORE = re.compile(r"before that:|that changed\. before", re.IGNORECASE)
+
+
+async def _talk(host: Host, chat: int, *texts: str) -> str:
+    answer = ""
+    for text in texts:
+        sender = Sender(str(chat), "Ada")
+        inbound = await host.channel.send(text, chat=f"c{chat}", sender=sender, private=True)
+        answer = await host.channel.answer_to(inbound)
+        clock = host.clock
+        assert isinstance(clock, ManualClock)
+        clock.advance(_DAY)
+    return answer
+
+
+def _wrong(answer: str, right: list[str], old: list[str]) -> str:
+    """Return what is wrong with an answer; what was so before may be told behind what is so."""
+    current = _BEFORE.split(answer, maxsplit=1)[0].lower()
+    if not right:
+        return "" if "don't know" in current else "it should not be known"
+    if not any(one.lower() in current for one in right):
+        return "the new value is missing"
+    first = min(current.find(one.lower()) for one in right if one.lower() in current)
+    if len(_BEFORE.split(answer)) == 1 and any(one.lower() in current[:first] for one in old):
+        return "the old value comes first"
+    return ""
+
+
+@pytest.mark.parametrize("apart", [False, True], ids=["in one session", "in sessions of their own"])
+async def test_what_was_said_last_is_told_first(tmp_path, apart):
+    wrong: list[tuple[dict[str, Any], str, str]] = []
+    async with session_host(tmp_path, OfflineModel(), clock=ManualClock()) as host:
+        for chat, case in enumerate(CASES):
+            for said in case["said"]:
+                await _talk(host, chat, said, *(["/new"] if apart else []))
+            answer = await _talk(host, chat, case["ask"])
+            if problem := _wrong(answer, case["right"], case["old"]):
+                wrong.append((case, problem, answer))
+    # What has no word in common with the question is not found by rules.
+    assert [case["ask"] for case, *_ in wrong] == ["Which medicine can't I take?"]
+
+
+_SLOTS = [
+    ("I take {} mg of aspirin daily.", "My doctor raised my aspirin to {} mg.", "How much aspirin do I take?"),
+    ("Our rent is {} euros.", "The rent went up to {} euros.", "How much is our rent?"),
+    ("I weigh {} kg.", "I'm down to {} kg.", "How much do I weigh?"),
+    ("My son is {}.", "My son is {} now.", "How old is my son?"),
+    ("My phone number is 0664 {}.", "I've got a new number: 0664 {}.", "What is my phone number?"),
+    ("My locker is number {}.", "They switched my locker, it's number {} from now on.", "What is my locker?"),
+    ("The meeting is in room {}.", "No wait, the meeting is in room {}.", "Where is the meeting?"),
+]  # fmt: skip
+_OTHER = ["I like tea.", "My aunt lives in Rome.", "It rained all day.", "/new", "What is my name?"]
+
+
+@pytest.mark.slow
+@settings(max_examples=examples(60))
+@given(
+    slot=st.sampled_from(_SLOTS),
+    values=st.lists(st.integers(10, 99), min_size=2, max_size=4, unique=True),
+    between=st.lists(st.lists(st.sampled_from(_OTHER), max_size=2), min_size=4, max_size=4),
+)
+async def test_no_old_value_is_told_as_if_it_were_current(tmp_path_factory, slot, values, between):
+    first, later, question = slot
+    folder = tmp_path_factory.mktemp("home")
+    async with session_host(folder, OfflineModel(), clock=ManualClock()) as host:
+        await _talk(host, 1, first.format(values[0]), *between[0])
+        for value, others in zip(values[1:], between[1:], strict=False):
+            await _talk(host, 1, later.format(value), *others)
+        answer = await _talk(host, 1, question)
+    assert not _wrong(answer, [str(values[-1])], [str(one) for one in values[:-1]]), answer
+
+
+@pytest.mark.parametrize(
+    ("question", "known", "told"),
+    [
+        ("How old is my son?", "Your son was born in May 2017.", "9."),
+        ("How old is my son?", "Your son was born in November 2017.", "8 or 9."),
+        ("How old is Ben?", "Ben was born on 25 November 2017.", "8."),
+        ("How old is Gran?", "Gran celebrated her 80th birthday in August 2015.", "91."),
+        (
+            "How many days until my exam?",
+            "Your exam is on 3 December.",
+            "9 days, until 2026-12-03.",
+        ),
+        (
+            "How many days until my exam?",
+            "Your exam is on January 2nd.",
+            "39 days, until 2027-01-02.",
+        ),
+        ("How long have I been here?", "You came here in March 2020.", "6."),
+        ("How many days until my exam?", "Your exam is on 30 February.", ""),
+        ("How old is my son?", "Your son likes trains.", ""),
+        ("When was my son born?", "Your son was born in May 2017.", ""),
+    ],
+)
+def test_simple_sums_with_dates(question, known, told):
+    assert reckoned(question, known, date(2026, 11, 24)) == told
