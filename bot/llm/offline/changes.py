@@ -48,7 +48,7 @@ _MOST_NAMES = 12
 _DIET = frozenset(map(stem, "vegetarian vegan meat fish".split()))
 
 
-def changed_by(
+def _changed_by(
     finding: Finding, everything: Iterable[Candidate], wanted: Collection[str]
 ) -> Candidate | None:
     """Return the newest statement that ends or changes what was found, None where there is none.
@@ -134,7 +134,7 @@ def newest_first(
     changed: dict[str, tuple[Candidate | None, list[Finding]]] = {}
     stay: list[tuple[Candidate | None, list[Finding]]] = []
     for one in findings:
-        change = changed_by(one, everything, wanted)
+        change = _changed_by(one, everything, wanted)
         if change is None:
             stay.append((None, [one]))
         else:
