@@ -24,8 +24,6 @@ from bot.language.clauses import clauses
 from bot.language.speech import Clause
 from bot.llm.base import ModelRequest
 from bot.llm.offline.compartments import Value, Work, work_in
-from bot.llm.offline.evidence import Candidate, Finding
-from bot.llm.offline.lines import parse
 from bot.llm.offline.prompt import Passage, Prompt, Said, read
 from bot.llm.offline.questions import Question
 from bot.memory.facts.fact import Fact
@@ -55,6 +53,7 @@ TEXTS = (
 LEFT_OUT = {
     "bot.agent.views.exact.exact_context": "joins what a fold and its window already hold",
     "bot.agent.views.exact.in_view": "chooses entries by their ids",
+    "bot.llm.offline.changes.newest_first": "compares at most five findings with 80 passages by their terms",
     "bot.llm.offline.evidence.level": "weighs terms that were found",
     "bot.memory.facts.fold.batch_entry": "writes an outcome down",
     "bot.memory.facts.fold.bus_entry": "writes an outcome down",
@@ -98,8 +97,6 @@ SAMPLES: dict[Any, Callable[[str], Any]] = {
     Claim: lambda text: take_apart(text, None, frozenset()),
     Clause: lambda text: clauses(f"I say {text}")[0],
     Fact: lambda text: Fact(1, text),
-    Candidate: lambda text: Candidate(parse(text), text, "Ada", "2026-11-24 10:00"),
-    Finding: lambda text: Finding(Candidate(parse(text), text, "Ada", "2026-11-23 10:00")),
     Recalled: lambda text: Recalled("2026-11-24", "Ada", text, 1, 1.0),
     Passage: lambda text: Passage(text, "memory"),
     Prompt: lambda text: read(
