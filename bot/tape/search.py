@@ -30,8 +30,8 @@ class SearchQuery:
     """What to look for; every filter that is given must hold.
 
     Attributes:
-        text: Words in any script; between quotation marks, a phrase that must be there as it is.
-            Without words, all that the filters let through, newest first.
+        text: Words in any script. A phrase between quotation marks weighs; where the text is nothing but
+            phrases, what has them as they are is found alone, if there is any. Without words, all that the filters let through, newest first.
         tapes: Only these tapes; those that do not exist hold nothing. None for all.
         kinds: Only entries of these kinds. None for what was said, done and remembered: all but
             ``system``.
