@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from threading import Thread
@@ -59,15 +61,30 @@ def _told() -> dict[str, str | int]:
     return found
 
 
-def _start(file: Path) -> None:
+@contextmanager
+def server_of_its_own() -> Iterator[tuple[PostgresServer, str]]:
+    """Give a server that may be stopped and restarted, and the address of a database that is set up and empty."""
+    started, url = _started()
+    try:
+        yield started, url
+    finally:
+        started.close()
+
+
+def _started() -> tuple[PostgresServer, str]:
     started = PostgresServer()
     started.start()
-    _children.append(started)  # it would be missed: it outlives this process
     url = started.create()
     # Tests call this from their event loop.
     thread = Thread(target=anyio.run, args=[_set_up, url])
     thread.start()
     thread.join()
+    return started, url
+
+
+def _start(file: Path) -> None:
+    started, url = _started()
+    _children.append(started)  # it would be missed: it outlives this process
     told = {"folder": str(started.folder), "port": started.port, "template": url.rpartition("/")[2]}
     file.write_text(json.dumps(told))
 

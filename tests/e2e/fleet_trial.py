@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import quantiles
 from typing import Any
 
 import anyio
-from databases import drop, fresh_database, server
+from databases import drop, fresh_database, server, server_of_its_own
 from fleet_books import Found, ReadTape, check_logs, close_books
 from fleet_database import check_database, state, tapes_in
 from fleet_processes import Fleet
@@ -20,6 +20,8 @@ from fleet_traffic import Traffic
 from fleet_world import World, open_world
 from kill_checks import read_tape
 from platform_stage import now
+
+from bot.testing.postgres import RunningPostgres
 
 Row = dict[str, Any]
 
@@ -136,6 +138,7 @@ async def open_trial(
     *,
     people: int,
     shared: bool = True,
+    own_server: bool = False,
     webhooks: bool = False,
     gateways: int = 2,
     workers: int = 3,
@@ -151,6 +154,7 @@ async def open_trial(
         seed: Decides everything that is left to chance.
         people: How many talk.
         shared: Processes share a database; else there is one process with files.
+        own_server: The database's server is no other test's, and may be restarted.
         webhooks: Updates come by webhooks and through a balancer.
         gateways: How many there are at first.
         workers: Likewise.
@@ -161,20 +165,33 @@ async def open_trial(
     """
     chance = random.Random(seed)
     given = {f"TAPEBOT_{name.upper()}": str(value) for name, value in settings.items()}
-    database = fresh_database() if shared else None
-    on = server() if shared else None
-    async with open_world(
-        chance, people=people, database=database, server=on, webhooks=webhooks, wired=wired
-    ) as world:
-        fleet = Fleet(world, folder, lease=lease, settings=given)
-        async with (
-            fleet.running(gateways=gateways, workers=workers),
-            reading(fleet) as read,
-        ):
-            traffic = Traffic(fleet, chance, rate=rate, resent=0.0 if webhooks else 0.05)
-            yield Trial(fleet, traffic, chance, read)
-    if database is not None:
+    with _database(shared=shared, own_server=own_server) as (on, database):
+        async with open_world(
+            chance, people=people, database=database, server=on, webhooks=webhooks, wired=wired
+        ) as world:
+            fleet = Fleet(world, folder, lease=lease, settings=given)
+            async with (
+                fleet.running(gateways=gateways, workers=workers),
+                reading(fleet) as read,
+            ):
+                traffic = Traffic(fleet, chance, rate=rate, resent=0.0 if webhooks else 0.05)
+                yield Trial(fleet, traffic, chance, read)
+
+
+@contextmanager
+def _database(
+    *, shared: bool, own_server: bool
+) -> Iterator[tuple[RunningPostgres | None, str | None]]:
+    """Give a server and the address of a database on it, where processes share one."""
+    if own_server:
+        with server_of_its_own() as made:
+            yield made
+    elif shared:
+        database = fresh_database()
+        yield server(), database
         drop(database)
+    else:
+        yield None, None
 
 
 @asynccontextmanager

@@ -78,6 +78,7 @@ async def trial_of(
             folder,
             seed,
             people=SESSIONS,
+            own_server=True,
             wired=WIRED,
             webhooks=webhooks,
             rate=rate,
