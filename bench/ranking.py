@@ -157,7 +157,7 @@ def _asked(
     named = set().union(*meant.values())
     wanted = [term for term in terms if term not in named] or terms
     weights = {term: idf(having[term], total) for term in wanted if having[term]}
-    for term in date_terms(wanted).values():
+    for term in date_terms(wanted):
         if having[term]:
             weights[term] = DATE_WORTH * idf(having[term], total)
     speakers = {number for number, names in meant.items() if names}

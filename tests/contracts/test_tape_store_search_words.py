@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from searching import apart, ask, found, invented
-from tape_talk import talk
+from tape_talk import says, talk
 
 # Any script.
 
@@ -308,3 +308,20 @@ async def test_short_words_are_not_taken_for_each_other(store, query, text):
 async def test_a_word_as_it_was_typed_comes_before_one_that_is_like_it(store):
     await apart(store, "the planet", "the planer", "the planets")
     assert (await found(store, "planer"))[0] == "the planer"
+
+
+@pytest.mark.parametrize(
+    ("query", "month"),
+    [
+        ("the concert of last summer", 7),
+        ("das Konzert im Winter: concert", 1),
+        ("concert in May", 5),
+    ],
+)
+async def test_a_season_or_month_weighs_and_excludes_nothing(store, query, month):
+    said = {one: f"a concert, number {one}" for one in (1, 5, 7, 10)}
+    entries = [says(text, sent=f"2025-{one:02}-15T10:00:00+00:00") for one, text in said.items()]
+    await apart(store, *entries)
+    hits = await found(store, query)
+    assert hits[0] == said[month]
+    assert set(hits) == set(said.values())

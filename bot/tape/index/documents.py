@@ -76,6 +76,16 @@ _MONTHS = (
     "january february march april may june july august september october november december".split()
 )
 _MONTH_TERMS = tuple(terms_of(" ".join(_MONTHS)))
+_SEASONS = {
+    term: [_MONTH_TERMS[month - 1] for month in months]
+    for months, named in (
+        ((3, 4, 5), "spring frühling frühjahr printemps primavera"),
+        ((6, 7, 8), "summer sommer été verano estate verão"),
+        ((9, 10, 11), "autumn herbst automne otoño autunno outono"),
+        ((12, 1, 2), "winter hiver invierno inverno"),
+    )
+    for term in terms_of(named)
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,13 +161,18 @@ def sender_of(entry: TapeEntry) -> tuple[str, str]:
     return (_clean(sender), "")
 
 
-def date_terms(words: Iterable[str]) -> dict[str, str]:
-    """Return, for words of a question that may be parts of a date, the terms of such dates."""
-    found = {}
+def date_terms(words: Iterable[str]) -> list[str]:
+    """Return, for words of a question that may be parts of a date, the terms of such dates.
+
+    A season's are those of its months, north of the equator.
+    """
+    found = dict[str, None]()
     for word in words:
-        if word in _MONTH_TERMS or (word.isdecimal() and word.isascii() and len(word) in (1, 2, 4)):
-            found[word] = f"{_DATED}{int(word)}" if word.isdecimal() else f"{_DATED}{word}"
-    return found
+        if word.isdecimal() and word.isascii() and len(word) in (1, 2, 4):
+            found[f"{_DATED}{int(word)}"] = None
+        elif word in _MONTH_TERMS or word in _SEASONS:
+            found.update((f"{_DATED}{month}", None) for month in _SEASONS.get(word, [word]))
+    return list(found)
 
 
 def _dates(entry: TapeEntry, moment: datetime | None) -> tuple[str, ...]:

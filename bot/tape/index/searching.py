@@ -138,7 +138,7 @@ class Search:
         if not self._gathered:
             for term in asked:
                 self._gather_near(term, doubted=True)
-        for dated in date_terms(asked).values():
+        for dated in date_terms(asked):
             found = known(self._connection, dated)
             if small or found <= room:
                 room -= self._gather_term(dated, worth=DATE_WORTH, exact=True)

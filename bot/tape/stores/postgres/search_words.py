@@ -82,7 +82,7 @@ class Weighing:
             asked: The terms that count.
             parsed: The question.
         """
-        dated = date_terms(asked).values()
+        dated = date_terms(asked)
         await self._look_up((*asked, *dated))
         found = self._words
         for known, term in sorted((self._known.get(term, 0), term) for term in asked):
