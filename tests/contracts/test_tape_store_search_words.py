@@ -107,6 +107,8 @@ async def test_a_phrase_that_nobody_said_is_found_by_its_words(store):
     assert set(await found(store, '"green tea"')) == {"green", "tea"}
     assert await found(store, 'cake "no such phrase"') == ["cake"]
     assert await found(store, '"no such phrase"') == []
+    assert await found(store, '"gren"') == []
+    assert await found(store, "gren") == ["green"]
 
 
 async def test_in_a_question_a_phrase_weighs_and_excludes_nothing(store):

@@ -107,6 +107,9 @@ class Search:
         question = asked(
             self._query.text, self._weights, speakers, self._scope.assistants(), self._query.near
         )
+        if parsed.exact:
+            # Who quotes knows how it is spelt.
+            self._guessed = _GUESSED
         self._gather(wanted)
         for compound in parsed.compounds:
             self._gather_term(compound, exact=True)

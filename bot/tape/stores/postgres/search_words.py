@@ -82,6 +82,9 @@ class Weighing:
             asked: The terms that count.
             parsed: The question.
         """
+        if parsed.exact:
+            # Who quotes knows how it is spelt.
+            self._guessed = _GUESSED
         dated = date_terms(asked)
         await self._look_up((*asked, *dated))
         found = self._words
