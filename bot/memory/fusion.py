@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
 
 from bot.embeddings.vectors import VectorIndex, checksum, text_of
+from bot.errors import TapeRefused
 from bot.tape.index.documents import sender_of
 from bot.tape.index.terms import parse_query, terms_of
 from bot.tape.search import Hit, SearchQuery
 from bot.tape.service import TapeService
+
+logger = logging.getLogger(__name__)
 
 _NEAREST = 100
 """Messages that are looked at for their meaning."""
@@ -70,7 +74,11 @@ async def search_tape(
     if not near:
         return hits[:limit]
     meant = replace(query, near={one.id: one.nearness for one in near.values()})
-    both = [hit for hit in await tape.search(meant) if hit.entry.id != asking]
+    try:
+        both = [hit for hit in await tape.search(meant) if hit.entry.id != asking]
+    except TapeRefused as error:
+        logger.warning("found by words alone: the tape server must be of this version (%s)", error)
+        return hits[:limit]
     stale = [
         hit
         for hit in both

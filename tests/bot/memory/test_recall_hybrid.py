@@ -12,10 +12,11 @@ import pytest
 from bot.embeddings import vectors as vectors_module
 from bot.embeddings.local import LocalEmbedder
 from bot.embeddings.vectors import VectorIndex
-from bot.errors import TransientModelError
+from bot.errors import TapeRefused, TransientModelError
 from bot.memory.recall import FactLine, Passage, recall
 from bot.memory.snapshot import HISTORY, DailyNote, MemorySnapshot
 from bot.tape.entries import TapeEntry, event, message, tool_result
+from bot.tape.search import Hit, SearchQuery
 from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore
 
@@ -128,6 +129,19 @@ async def test_what_is_looked_for_word_by_word_is_not_found_by_its_meaning(store
     of = await tape(store, *TALK, "We have a cat flap.", "now")
     found = await ask(of, '"a cat"', vectors=vectors)
     assert ["cat flap" in one.text for one in found] == [True]
+
+
+async def test_a_tape_server_that_knows_of_no_meaning_yet_finds_by_words(store, vectors, caplog):
+    class Older(TapeService):
+        async def search(self, query: SearchQuery) -> list[Hit]:
+            if query.near is not None:
+                raise TapeRefused("near: Extra inputs are not permitted")
+            return await super().search(query)
+
+    await tape(store, *TALK, "now")
+    found = await ask(Older(store, "a"), "Is the printer a cat?", vectors=vectors)
+    assert found[0].text == "The printer is out of paper again."
+    assert "must be of this version" in caplog.text
 
 
 async def test_nothing_of_another_session_is_found(store, vectors):
