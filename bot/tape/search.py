@@ -102,6 +102,8 @@ class SearchQuery:
                 raise InvalidSearch("a search by meaning needs exactly one tape")
             if len(self.near) > MOST_NEAR:
                 raise InvalidSearch(f"a search takes at most {MOST_NEAR} messages that are near")
+            if not all(0 < entry < 2**63 for entry in self.near):
+                raise InvalidSearch("an entry's id is a number above 0")
             if not all(0 <= worth <= 10 for worth in self.near.values()):
                 raise InvalidSearch("how near a message is lies between 0 and 10")
 

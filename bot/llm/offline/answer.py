@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from datetime import date, timedelta
 
-from bot.llm.offline.changes import ends, newest_first
+from bot.llm.offline.changes import newest_first
 from bot.llm.offline.compartments import asked_value, kinds_asked, told_value, told_work
 from bot.llm.offline.evidence import Candidate, Finding, gather, level, settle
 from bot.llm.offline.files import FILE
@@ -36,6 +36,7 @@ _NUMBER = re.compile(
 _UNSURE = re.compile(r"\b(?:their|them)\b")
 _FOUND_IN_FILES = "The closest thing that I find:"
 _LIKING = frozenset((stem("like"), stem("hate")))
+_COUNTED = frozenset(map(stem, "day week year old age long until till".split()))
 _LAST_TIME = re.compile(
     r"(?:what|where) (?:did|were|have) we (?:talk|talked|discuss|leave|talking|speak|doing|do|left)\b",
     re.IGNORECASE,
@@ -181,8 +182,7 @@ def _with_changes(
         if change is None:
             told += former
         else:
-            over = question.manner == "yesno" and ends(change)
-            first = ("Not any more. " if over else "") + _quoted(change, asker, phrases)
+            first = _quoted(change, asker, phrases)
             told.append(f"{first} Before that: {' '.join(former)}")
     return told[0] if len(told) == 1 else "\n".join(f"- {text}" for text in told)
 
@@ -191,10 +191,17 @@ def _reckoned(
     findings: Sequence[Finding], asker: Said, question: Question, phrases: Phrases
 ) -> str:
     """Return the answer where it is a sum, with what it is made of; else nothing."""
-    if len(findings) != 1 or not asker.date:
+    if len(findings) != 1 or findings[0].before or not asker.date:
         return ""
-    today = date.fromisoformat(asker.date)
-    found = reckoned(question.text, findings[0].head.line.text, today)
+    # "How many days until my exam": what has a date of the exam says nothing of days.
+    named = [group for group in question.required if not group & _COUNTED]
+    if not named or not all(group & findings[0].head.line.terms for group in named):
+        return ""
+    told = findings[0].evidence or findings[0].head
+    said = date.fromisoformat(told.when[:10]) if told.when else None
+    found = reckoned(
+        question.text, findings[0].head.line.text, date.fromisoformat(asker.date), said
+    )
     return f"{found} {_told(findings[0], asker, question, phrases)}" if found else ""
 
 
@@ -228,11 +235,12 @@ def answer(
         return " ".join(_quoted(one, asker, phrases) for one in former)
     if question.manner != "topic" and question.language == "en":
         said = [one for one in gather(prompt, memory, recalled, asker, "") if one.told]
-        ordered = newest_first(findings, said, set(wanted.split()))
+        ordered = newest_first(findings, said, set(wanted.split()), group=asker.group)
         if any(change for change, _ in ordered):
-            return _with_changes(ordered, asker, question, phrases)
-        if reckoned_up := _reckoned(findings, asker, question, phrases):
-            return reckoned_up
+            told = _with_changes(ordered, asker, question, phrases)
+            return told if top >= 2 else f"{phrases.unknown} {phrases.closest}\n{told}"
+        if sum_of := _reckoned(findings, asker, question, phrases):
+            return sum_of
     return _body(findings, top, asker, question, phrases)
 
 

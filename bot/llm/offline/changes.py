@@ -18,23 +18,34 @@ from bot.llm.offline.questions import Question
 from bot.llm.offline.words import KIN_TERMS, stem, terms
 
 _ENDS = re.compile(
-    r"\b(?:died|dead|passed away|sold|left|quit|gave up|given up|giving up|stopped|divorced|separated|split up|broke up"
-    r"|cancell?ed|called off|is off|ended|finished|closed|lost|no longer|not any ?more|anymore|any more|retired|fired"
-    r"|laid off|resigned|moved out|gave away|got rid of|dropped|unsubscribed|replaced|rebooked|rescheduled"
-    r"|postponed|brought forward|swapped|switched|traded|put down|ran away|broke down|scrapped|returned"
+    r"\b(?:died|dead|passed away|sold|quit|gave up|given up|giving up|stopped|divorced|separated|split up|broke up"
+    r"|cancell?ed|called off|is off|no longer|not any ?more|anymore|any more|retired|laid off|resigned|moved out"
+    r"|gave away|got rid of|unsubscribed|replaced|rebooked|rescheduled|postponed|brought forward|swapped|switched"
+    r"|traded|put down|ran away|scrapped|left(?= (?-i:[A-Z])|[,.!]|$)"
     r"|gestorben|verkauft|abgesagt|gek[üu]ndigt|verschoben|getrennt|geschieden|aufgeh[öo]rt|nicht mehr"
-    r"|muri[óo]|vend[íi]|cancel[éa]|ya no|dej[ée]|mort|vendu|annul[ée]|ne .{1,30} plus)\b",
+    r"|muri[óo]|vend[íi]|cancel[éa]|ya no|dej[ée]|mort|vendu|annul[ée])\b",
+    re.IGNORECASE,
+)
+_OVER = re.compile(r"\b(?:no longer|not any ?more|any ?more|nicht mehr|ya no)\b", re.IGNORECASE)
+_UNREAL = re.compile(
+    r"\b(?:never|not|if|would|could|might|should|almost|nearly|want|plan|wish|nie|wenn|w[üu]rde|nunca|si)\b|n['’]t\b",
     re.IGNORECASE,
 )
 _CHANGES = re.compile(
     r"\b(?:now|nowadays|these days|lately|new|newly|moved|changed|raised|lowered|increased|reduced|cut|went|gone|go up|up to"
     r"|down to|again|instead|actually|wait|correction|sorry|meant|rather|updated?|started|joined|bought|became|turned"
-    r"|got|since|from \w+ on|renamed|not|jetzt|neue[nrsm]?|umgezogen|doch|stattdessen|ahora|nuev[oa]|plut[ôo]t"
+    r"|got|since|from \w+ on|renamed|jetzt|neue[nrsm]?|umgezogen|doch|stattdessen|ahora|nuev[oa]|plut[ôo]t"
     r"|maintenant|nouve(?:au|lle))\b",
     re.IGNORECASE,
 )
+_NOT = re.compile(r", not \w")
 _MEASURED = re.compile(
     r"(?<![\d.,:])\d{1,9}(?:[.,]\d{1,3})?\s?(kg|kilos?|pounds?|lbs?|mg|ml|g|km|cm|m|hours?|minutes?|euros?|€|dollars?|%)(?!\w)",
+    re.IGNORECASE,
+)
+_IS_NOW = re.compile(
+    r"\b(?:down to|up to|now|now at|currently|is|are|to|at) \d{1,9}(?:[.,]\d{1,3})?\s?"
+    r"(kg|kilos?|pounds?|lbs?|mg|ml|g|km|cm|m|hours?|minutes?|euros?|€|dollars?|%)(?!\w)",
     re.IGNORECASE,
 )
 _OF_NO_USE = frozenset(
@@ -49,7 +60,7 @@ _DIET = frozenset(map(stem, "vegetarian vegan meat fish".split()))
 
 
 def _changed_by(
-    finding: Finding, everything: Iterable[Candidate], wanted: Collection[str]
+    finding: Finding, everything: Iterable[Candidate], wanted: Collection[str], *, group: bool
 ) -> Candidate | None:
     """Return the newest statement that ends or changes what was found, None where there is none.
 
@@ -57,14 +68,20 @@ def _changed_by(
         finding: What is known.
         everything: What was said, all of it.
         wanted: Terms of the question.
+        group: Several people speak: nobody's words change what another said.
     """
-    head, since = finding.head, _since(finding)
+    head, told = finding.head, finding.evidence or finding.head
+    since = told.when
     if head.who == "memory" and not since:
         return None
     later = [
         one
         for one in everything
-        if one.told and one.when > since and one.words != head.words and _changes(one, head, wanted)
+        if one.told
+        and one.when > since
+        and one.words != head.words
+        and (not group or one.who == told.who)
+        and _changes(one, head, wanted)
     ]
     return max(later, key=lambda one: one.when, default=None)
 
@@ -90,14 +107,9 @@ def names_of(memory: str, asker: Said, question: Question) -> str:
     return " ".join(list(named)[:_MOST_NAMES])
 
 
-def ends(said: Candidate) -> bool:
-    """Say whether a statement says that something is over."""
-    return bool(_ENDS.search(said.words))
-
-
-def _since(finding: Finding) -> str:
-    told = finding.evidence or finding.head
-    return told.when
+def _ends(words: str) -> bool:
+    """Say whether words say that something is over, or somewhere else; not that it might be."""
+    return bool(_ENDS.search(words)) and not _UNREAL.search(_OVER.sub(" ", words))
 
 
 def _changes(new: Candidate, old: Candidate, wanted: Collection[str]) -> bool:
@@ -108,21 +120,25 @@ def _changes(new: Candidate, old: Candidate, wanted: Collection[str]) -> bool:
         return False
     if _DIET & words and _DIET & named and _CHANGES.search(new.words):
         return True
-    if ends(new):
+    if _ends(new.words):
         return bool(words & named)
-    if not _CHANGES.search(new.words):
+    if not _CHANGES.search(new.words) and not _NOT.search(new.words):
         return False
     if words & named & (set(wanted) | set(old.line.subject)):
         return True
-    return bool(_units(new.words) & _units(old.line.text))
+    return bool(_units(_IS_NOW, new.words) & _units(_MEASURED, old.line.text))
 
 
-def _units(text: str) -> set[str]:
-    return {hit[1].lower().removesuffix("s") for hit in _MEASURED.finditer(text)}
+def _units(pattern: re.Pattern[str], text: str) -> set[str]:
+    return {hit[1].lower().removesuffix("s") for hit in pattern.finditer(text)}
 
 
 def newest_first(
-    findings: Sequence[Finding], everything: Sequence[Candidate], wanted: Collection[str]
+    findings: Sequence[Finding],
+    everything: Sequence[Candidate],
+    wanted: Collection[str],
+    *,
+    group: bool,
 ) -> list[tuple[Candidate | None, list[Finding]]]:
     """Return findings, those that one later statement changes together with it, the newest first.
 
@@ -130,15 +146,20 @@ def newest_first(
         findings: What is known.
         everything: What was said.
         wanted: Terms of the question.
+        group: Several people speak.
     """
     changed: dict[str, tuple[Candidate | None, list[Finding]]] = {}
     stay: list[tuple[Candidate | None, list[Finding]]] = []
     for one in findings:
-        change = _changed_by(one, everything, wanted)
+        change = _changed_by(one, everything, wanted, group=group)
         if change is None:
             stay.append((None, [one]))
         else:
             changed.setdefault(change.words, (change, []))[1].append(one)
     # What a statement says is told once, in its own words.
-    stay = [one for one in stay if not any(one[1][0].head.words in said for said in changed)]
+    stay = [
+        (change, told)
+        for change, told in stay
+        if not told[0].head.words or not any(told[0].head.words in said for said in changed)
+    ]
     return [*changed.values(), *stay]

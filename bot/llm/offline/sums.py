@@ -18,34 +18,55 @@ _MONTH_FIRST = re.compile(
 _MONTH_YEAR = re.compile(rf"\b({_MONTH}),? (\d{{4}})\b", re.IGNORECASE)
 _ISO = re.compile(r"\b(\d{4})-(\d\d)-(\d\d)\b")
 _YEAR = re.compile(r"\b(?:born|since) (?:\w+ ){0,2}?(\d{4})\b", re.IGNORECASE)
+_DATES = (
+    (_ISO, (1, 2, 3)),
+    (_DAY_FIRST, (3, 2, 1)),
+    (_MONTH_FIRST, (3, 1, 2)),
+    (_MONTH_YEAR, (2, 1, 0)),
+    (_YEAR, (1, 0, 0)),
+)
+"""Patterns, with the groups of year, month and day."""
 _HOW_OLD = re.compile(r"\bhow old\b", re.IGNORECASE)
 _UNTIL = re.compile(
-    r"\bhow (?:many (days|weeks)|long)\b.{0,60}\b(?:until|till|to|before)\b", re.IGNORECASE
+    r"\bhow (?:many (days|weeks)\b.{0,60}\b(?:until|till|to|before)|long\b.{0,60}\b(?:until|till))\b",
+    re.IGNORECASE,
 )
 _BORN = re.compile(r"\bborn\b|\bdate of birth\b", re.IGNORECASE)
 _TURNED = re.compile(r"\b(\d{1,3})(?:st|nd|rd|th) birthday\b|\bturned (\d{1,3})\b", re.IGNORECASE)
 _FOR_HOW_LONG = re.compile(r"\bhow (?:many years|long) (?:have|has)\b", re.IGNORECASE)
+_BEGAN = re.compile(
+    r"\b(?:since|moved|started|began|joined|married|met|bought|came|got together)\b", re.IGNORECASE
+)
+_ENDS = re.compile(r"\b(?:born|until|till|expires?|ends?|left|stopped)\b", re.IGNORECASE)
+
+_Found = tuple[int, int, int]
+"""Year, month and day; 0 for what is not told."""
 
 
-def reckoned(question: str, known: str, today: date) -> str:
-    """Return what a question that asks for a sum comes to by what is known; empty where it asks for none.
+def reckoned(question: str, known: str, today: date, said: date | None = None) -> str:
+    """Return what a question that asks for a sum comes to by what is known; empty where that is not certain.
 
     Args:
         question: What is asked.
-        known: A sentence that has a date.
+        known: A sentence that has one date.
         today: The day of the question.
+        said: The day on which it was said: a day without a year is the next one after it.
     """
-    if _HOW_OLD.search(question):
-        turned = _TURNED.search(known)
-        if turned or _BORN.search(known):
-            return _years(known, today, int(turned[1] or turned[2]) if turned else 0)
-    if _FOR_HOW_LONG.search(question):
-        return _years(known, today, 0)
-    asked = _UNTIL.search(question)
-    if asked is None:
+    dates = _dates(known)
+    if len(dates) != 1:
         return ""
-    day = _day(known, today)
-    if day is None or day < today:
+    [told] = dates
+    if _HOW_OLD.search(question):
+        turned, born = _TURNED.search(known), _BORN.search(known)
+        if bool(turned) == bool(born):
+            return ""
+        return _years(told, today, int(turned[1] or turned[2]) if turned else 0)
+    if _FOR_HOW_LONG.search(question):
+        began = _BEGAN.search(known) and not _ENDS.search(known)
+        return _years(told, today, 0) if began else ""
+    asked = _UNTIL.search(question)
+    day = _next(told, said or today) if asked else None
+    if asked is None or day is None or day < today:
         return ""
     days = (day - today).days
     if (asked[1] or "").lower() == "weeks":
@@ -53,45 +74,51 @@ def reckoned(question: str, known: str, today: date) -> str:
     return f"{days} day{'s' * (days != 1)}, until {day.isoformat()}."
 
 
-def _years(known: str, today: date, before: int) -> str:
-    """Return the years since a day that a sentence names, and those before; empty without a day."""
-    whole = next(
-        (found for one in (_DAY_FIRST, _MONTH_FIRST) if (found := one.search(known))), None
-    )
-    if (whole and whole[3]) or _ISO.search(known):
-        born = _day(known, today)
-        if born is None or born > today:
-            return ""
-        years = today.year - born.year - ((today.month, today.day) < (born.month, born.day))
-        return f"{before + years}."
-    if month := _MONTH_YEAR.search(known):
-        number, year = _number(month[1]), int(month[2])
-        years = before + today.year - year - (today.month < number)
-        return f"{years}." if number != today.month else f"{years - 1} or {years}."
-    if year_only := _YEAR.search(known):
-        years = before + today.year - int(year_only[1])
-        return f"{years - 1} or {years}."
-    return ""
+def _years(told: _Found, today: date, before: int) -> str:
+    """Return the years since a day, and those before; empty where it has no year or is to come."""
+    year, month, day = told
+    if not year or (year, month, day) > (today.year, today.month, today.day):
+        return ""
+    years = before + today.year - year
+    if not month or (month == today.month and not day):
+        return f"{max(0, years - 1)} or {years}."
+    return f"{years - ((today.month, today.day) < (month, day))}."
 
 
-def _day(known: str, today: date) -> date | None:
-    """Return the day that a sentence names; without a year, the next one."""
-    if iso := _ISO.search(known):
-        year, month, day = map(int, iso.groups())
-    elif first := _DAY_FIRST.search(known):
-        year, month, day = int(first[3] or 0), _number(first[2]), int(first[1])
-    elif second := _MONTH_FIRST.search(known):
-        year, month, day = int(second[3] or 0), _number(second[1]), int(second[2])
-    else:
-        return None
+def _dates(text: str) -> set[_Found]:
+    """Return the dates that a text names."""
+    found = {
+        (_number(hit, year), _number(hit, month), _number(hit, day))
+        for pattern, (year, month, day) in _DATES
+        for hit in pattern.finditer(text)
+    }
+    # "May 2017" stands in "3 May 2017", too.
+    return {
+        one for one in found if not any(one != other and _within(one, other) for other in found)
+    }
+
+
+def _within(one: _Found, other: _Found) -> bool:
+    return all(mine in (0, theirs) for mine, theirs in zip(one, other, strict=True))
+
+
+def _next(told: _Found, since: date) -> date | None:
+    """Return a day; without a year, the next one."""
+    year, month, day = told
     try:
         if year:
             return date(year, month, day)
-        named = date(today.year, month, day)
-        return named if named >= today else date(today.year + 1, month, day)
+        named = date(since.year, month, day)
+        return named if named >= since else date(since.year + 1, month, day)
     except ValueError:
         return None
 
 
-def _number(month: str) -> int:
-    return next(at for at, name in enumerate(_MONTHS, 1) if name[:3] == month[:3].lower())
+def _number(hit: re.Match[str], group: int) -> int:
+    """Return the number of a month, a day or a year; 0 where it is not told."""
+    told = hit[group] if group else None
+    if not told:
+        return 0
+    if told.isdecimal():
+        return int(told)
+    return next(at for at, name in enumerate(_MONTHS, 1) if name[:3] == told[:3].lower())

@@ -80,7 +80,7 @@ _SEASONS = {
     term: [_MONTH_TERMS[month - 1] for month in months]
     for months, named in (
         ((3, 4, 5), "spring frühling frühjahr printemps primavera"),
-        ((6, 7, 8), "summer sommer été verano estate verão"),
+        ((6, 7, 8), "summer sommer verano verão"),
         ((9, 10, 11), "autumn herbst automne otoño autunno outono"),
         ((12, 1, 2), "winter hiver invierno inverno"),
     )

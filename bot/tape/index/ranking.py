@@ -177,7 +177,7 @@ def read_row(
     number, entry, kind, ts, sender, labels, length, terms = columns
     held = terms.split(" ")
     counts = {term: held.count(term) for term in asked.keys() & set(held)}
-    counts.update((run, 1) for run in asked if " " in run and has_run(terms, run))
+    counts |= {run: 1 for run in asked if " " in run and has_run(terms, run)}
     print_ = zlib.crc32(terms.encode())
     return Row(
         number, entry, kind, ts, sender, labels, length, print_, counts, bool(_NUMBER.search(terms))

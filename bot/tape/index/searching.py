@@ -113,15 +113,16 @@ class Search:
         self._gather(wanted)
         for compound in parsed.compounds:
             self._gather_term(compound, exact=True)
-        having = [self._gather_run(run) for run in parsed.runs]
-        if parsed.exact and (rows := set.intersection(*having)):
+        for run in parsed.weighty:
+            self._gather_run(run)
+        if parsed.exact and (rows := self._having_all(parsed.runs)):
             self._exact = True
             self._gathered = defaultdict(float, {row: self._gathered[row] for row in rows})
-        ranked = self._ranked(question)
-        if not ranked and self._common and not self._exact:
+        rows_read = self._admitted()
+        if not rows_read and self._common and not self._exact:
             self._gather_admitted()
-            ranked = self._ranked(question)
-        return self._found(ranked)
+            rows_read = self._admitted()
+        return self._found(self._ranked(rows_read, question))
 
     # Gathering.
 
@@ -158,14 +159,18 @@ class Search:
             self._gather_near(term)
         return len(rows)
 
-    def _gather_run(self, run: str) -> set[int]:
-        """Gather by terms that stand behind each other; return the rows that have them."""
-        rows = set(self._rows(f'"{run}"'))
+    def _having_all(self, runs: Sequence[str]) -> set[int]:
+        """Return the rows that have all of these runs of terms."""
+        return set.intersection(*(set(self._rows(f'"{run}"')) for run in runs))
+
+    def _gather_run(self, run: str) -> bool:
+        """Gather by terms that stand behind each other, where not too many have them; say whether any has."""
+        rows = list(self._rows(f'"{run}"', most=_GATHERED))
         if rows and run not in self._weights:
             weight = self._weights[run] = idf(len(rows), self._scope.total)
-            for row in rows:
+            for row in rows if len(rows) < _GATHERED else ():
                 self._gathered[row] += weight
-        return rows
+        return bool(rows)
 
     def _gather_near(self, term: str, *, doubted: bool = False) -> None:
         self._guessed += 1
@@ -176,7 +181,7 @@ class Search:
             for run in halves(term)
             if all(known(self._connection, half) for half in run.split())
         )
-        if any(self._gather_run(run) for run in written_apart):
+        if [run for run in written_apart if self._gather_run(run)]:
             return
         meant, nearest = 0, 0.0
         for other, worth in near(self._connection, term, doubted=doubted).items():
@@ -236,9 +241,8 @@ class Search:
 
     # Ranking.
 
-    def _ranked(self, question: Asked) -> list[tuple[float, Row]]:
+    def _ranked(self, rows: dict[int, Row], question: Asked) -> list[tuple[float, Row]]:
         """Return the best of what was gathered and of what is near in meaning, each entry once."""
-        rows = self._admitted()
         if question.near and not self._exact:
             rows |= self._read(self._scope.rows_of(question.near))
         return best(self._scored(rows, question), self._query.limit)

@@ -46,6 +46,9 @@ _COMPOUND = re.compile(r"(?<![\w-])([^\W\d_]{2,40})-([^\W\d_]{2,40})(?![\w-])")
 
 _LEAST_COMPOUND = 6
 
+MOST_RUNS = 24
+"""Phrases of a question that weigh; each costs a look through the index."""
+
 _LONGEST = 40
 """Characters of a term: beyond that, what differs is not a word."""
 
@@ -84,12 +87,14 @@ class ParsedQuery:
     Attributes:
         terms: Of its words, without common ones; where all are common, of all.
         runs: Terms that stand behind each other, joined by spaces: its phrases in quotation marks.
+        weighty: Those of them that weigh: a few, and no common word alone.
         compounds: Terms of words with a hyphen as they are written without one.
         exact: It is nothing but phrases: a text that has them is wanted, and no other.
     """
 
     terms: list[str]
     runs: list[str]
+    weighty: list[str]
     compounds: list[str]
     exact: bool
 
@@ -101,11 +106,14 @@ def parse_query(text: str) -> ParsedQuery:
     words = list(dict.fromkeys(_asked(text)))
     telling = [word for word in words if word not in _COMMON]
     compounds = [term for one in _COMPOUND.findall(_plain(text)) for term in _words("".join(one))]
+    exact = bool(runs) and not any(_asked(beside))
+    weighty = [run for run in dict.fromkeys(runs) if exact or run not in _COMMON]
     return ParsedQuery(
         telling or words,
         list(dict.fromkeys(runs)),
+        weighty[:MOST_RUNS],
         [term for term in dict.fromkeys(compounds) if term not in telling],
-        bool(runs) and not any(_asked(beside)),
+        exact,
     )
 
 

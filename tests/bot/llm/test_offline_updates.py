@@ -115,7 +115,58 @@ async def test_no_old_value_is_told_as_if_it_were_current(tmp_path_factory, slot
         ("How many days until my exam?", "Your exam is on 30 February.", ""),
         ("How old is my son?", "Your son likes trains.", ""),
         ("When was my son born?", "Your son was born in May 2017.", ""),
+        ("How long have I known Ben?", "Ben was born on 3 May 1990.", ""),
+        ("How long have I had a visa?", "You have a visa until June 2030.", ""),
+        ("How long do I drive to Rome?", "You drive to Rome on 1 December 2026.", ""),
+        ("How many days until my exam?", "It moved from 3 December 2026 to 9 December 2026.", ""),
+        ("How old is Mia?", "Gran turned 80 when Mia was born in 2020.", ""),
+        ("How long have I lived in Linz?", "You moved to Linz on 1 May 2024.", "2."),
     ],
 )
 def test_simple_sums_with_dates(question, known, told):
+    """Where it is not certain whose date it is, or which of two, nothing is told."""
     assert reckoned(question, known, date(2026, 11, 24)) == told
+
+
+def test_a_day_without_a_year_is_the_next_after_it_was_said():
+    asked, known = "How many days until my flight?", "Your flight is on 3 May."
+    assert reckoned(asked, known, date(2026, 11, 24), date(2026, 4, 1)) == ""
+    told = reckoned(asked, known, date(2026, 11, 24), date(2026, 11, 1))
+    assert told == "160 days, until 2027-05-03."
+
+
+@pytest.mark.parametrize(
+    ("known", "later", "question"),
+    [
+        ("I live in Berlin.", "I lost my wallet in Berlin.", "Do I live in Berlin?"),
+        ("I live in Berlin.", "I never left Berlin.", "Do I live in Berlin?"),
+        ("I have a car.", "I have not sold my car.", "Do I have a car?"),
+        ("I have a car.", "If I sold my car I would miss it.", "Do I have a car?"),
+        ("I'm married to Tom.", "Tom returned from Rome.", "Am I married to Tom?"),
+        ("I have a daughter called Mia.", "Mia finished school.", "Do I have a daughter?"),
+        ("I work at Siemens.", "I left my umbrella at Siemens.", "Do I work at Siemens?"),
+        ("Our rent is 900 euros.", "I bought a bike for 300 euros.", "How much is our rent?"),
+        ("I weigh 80 kg.", "I bought 5 kg of potatoes, now I am tired.", "How much do I weigh?"),
+    ],
+)
+async def test_what_only_sounds_like_a_change_is_none(tmp_path, known, later, question):
+    async with session_host(tmp_path, OfflineModel(), clock=ManualClock()) as host:
+        answer = await _talk(host, 1, known, later, question)
+    assert "Before that" not in answer
+    assert answer.find(known) <= answer.find(later) or later not in answer
+
+
+async def test_what_one_of_a_group_says_of_themselves_changes_nothing_of_another(tmp_path):
+    ada, ben = Sender("1", "Ada"), Sender("2", "Ben")
+    talk = [
+        (ada, "I work at Siemens."),
+        (ben, "I left Siemens last week."),
+        (ada, "Where do I work?"),
+    ]
+    async with session_host(tmp_path, OfflineModel(), clock=ManualClock()) as host:
+        for sender, text in talk:
+            inbound = await host.channel.send(text, chat="g", sender=sender, private=False)
+            answer = await host.channel.answer_to(inbound)
+            host.clock.advance(_DAY)
+    assert "Siemens" in answer
+    assert "left" not in answer

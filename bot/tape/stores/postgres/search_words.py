@@ -106,7 +106,7 @@ class Weighing:
         await self._look_up(parsed.compounds)
         for term in parsed.compounds:
             self._take(term, 1.0)
-        await self._take_runs(parsed.runs)
+        await self._take_runs(parsed.weighty)
         return found
 
     def _has_room(self, known: int) -> bool:
@@ -130,8 +130,13 @@ class Weighing:
         self._counts |= await self._ask(
             _COUNTED.format(self._scope.documents(HAS_TERM)), list(runs)
         )
-        new = [run for run in runs if run not in self._words.weights]
-        return sum(self._take(run, 1.0) for run in new) > 0
+        there = [run for run in runs if self._counts.get(run)]
+        for run in there:
+            if run not in self._words.weights and self._has_room(self._counts[run]):
+                self._take(run, 1.0)
+            elif run not in self._words.weights:
+                self._words.weights[run] = idf(self._counts[run], self._scope.total)
+        return bool(there)
 
     async def _gather_near(self, term: str, *, doubted: bool = False) -> None:
         """Gather by the words that one may have been meant for."""
@@ -139,9 +144,10 @@ class Weighing:
         if self._guessed > _GUESSED or not is_word(term):
             return
         written_apart = halves(term)
-        await self._look_up({half for run in written_apart for half in run.split(" ")})
+        halves_of = sorted({half for run in written_apart for half in run.split(" ")})
+        known = await self._ask(_KNOWN_SQL, halves_of)
         if await self._take_runs(
-            [run for run in written_apart if all(self._known[half] for half in run.split(" "))]
+            [run for run in written_apart if all(known.get(half) for half in run.split(" "))]
         ):
             return
         if not doubted and self._known.get(term, 0) >= KNOWN:
