@@ -53,6 +53,9 @@ TEXTS = (
 LEFT_OUT = {
     "bot.agent.views.exact.exact_context": "joins what a fold and its window already hold",
     "bot.agent.views.exact.in_view": "chooses entries by their ids",
+    "bot.language.roles._placed": "a claim and a clause have at most 2,000 characters",
+    "bot.memory.bus.carrying._asked_for": "an order has at most 1,000 characters, a draft 8,000",
+    "bot.memory.gate.claims._missing": "a claim has at most 2,000 characters",
     "bot.llm.offline.changes.newest_first": "compares at most five findings with 80 passages by their terms",
     "bot.llm.offline.evidence.level": "weighs terms that were found",
     "bot.memory.facts.fold.batch_entry": "writes an outcome down",

@@ -124,7 +124,7 @@ def has_run(terms: str, run: str) -> bool:
 
 def halves(term: str) -> list[str]:
     """Return what a word may be in two words, each as a run: it may have been written with a hyphen."""
-    if len(term) < _LEAST_COMPOUND or not is_word(term):
+    if not _LEAST_COMPOUND <= len(term) <= _LONGEST or not is_word(term):
         return []
     return [f"{term[:at]} {term[at:]}" for at in range(2, len(term) - 1)]
 
