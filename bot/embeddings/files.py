@@ -34,7 +34,7 @@ _PORTION = 4_096
 """Rows that are read at once."""
 
 _MANY = 100
-"""What is no nearer than the so-manieth message is not near."""
+"""Messages of a tape that may be near: what is no nearer than the last of them is not."""
 
 _LEAST_SPREAD = 0.1
 """Standard deviation of similarities that are of a few messages alike, or of one."""

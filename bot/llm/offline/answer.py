@@ -169,6 +169,10 @@ def _noted(prompt: Prompt, asker: Said, question: Question, phrases: Phrases) ->
     return "\n".join(told_value(one, group=asker.group) for one in found[:_MAX_FINDINGS])
 
 
+def _listed(told: Sequence[str]) -> str:
+    return told[0] if len(told) == 1 else "\n".join(f"- {text}" for text in told)
+
+
 def _with_changes(
     ordered: Sequence[tuple[Candidate | None, Sequence[Finding]]],
     asker: Said,
@@ -184,7 +188,7 @@ def _with_changes(
         else:
             first = _quoted(change, asker, phrases)
             told.append(f"{first} Before that: {' '.join(former)}")
-    return told[0] if len(told) == 1 else "\n".join(f"- {text}" for text in told)
+    return _listed(told)
 
 
 def _reckoned(
@@ -197,7 +201,7 @@ def _reckoned(
     named = [group for group in question.required if not group & _COUNTED]
     if not named or not all(group & findings[0].head.line.terms for group in named):
         return ""
-    told = findings[0].evidence or findings[0].head
+    told = findings[0].told
     said = date.fromisoformat(told.when[:10]) if told.when else None
     found = reckoned(
         question.text, findings[0].head.line.text, date.fromisoformat(asker.date), said
@@ -249,7 +253,7 @@ def _body(
 ) -> str:
     """Return what is known as sentences; where it may be no answer, that is said."""
     told = [_told(finding, asker, question, phrases) for finding in findings]
-    body = told[0] if len(told) == 1 else "\n".join(f"- {text}" for text in told)
+    body = _listed(told)
     if top == 3 or question.manner == "topic" or (top == 2 and question.manner == "yesno"):
         sure = top == 3 or any(_opposed(question, one.head.line) for one in findings)
         return (_yes_or_no(question, findings) if sure else "") + body

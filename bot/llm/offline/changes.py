@@ -39,14 +39,13 @@ _CHANGES = re.compile(
     re.IGNORECASE,
 )
 _NOT = re.compile(r", not \w")
-_MEASURED = re.compile(
-    r"(?<![\d.,:])\d{1,9}(?:[.,]\d{1,3})?\s?(kg|kilos?|pounds?|lbs?|mg|ml|g|km|cm|m|hours?|minutes?|euros?|€|dollars?|%)(?!\w)",
-    re.IGNORECASE,
+_AMOUNT = (
+    r"\d{1,9}(?:[.,]\d{1,3})?\s?"
+    r"(kg|kilos?|pounds?|lbs?|mg|ml|g|km|cm|m|hours?|minutes?|euros?|€|dollars?|%)(?!\w)"
 )
+_MEASURED = re.compile(rf"(?<![\d.,:]){_AMOUNT}", re.IGNORECASE)
 _IS_NOW = re.compile(
-    r"\b(?:down to|up to|now|now at|currently|is|are|to|at) \d{1,9}(?:[.,]\d{1,3})?\s?"
-    r"(kg|kilos?|pounds?|lbs?|mg|ml|g|km|cm|m|hours?|minutes?|euros?|€|dollars?|%)(?!\w)",
-    re.IGNORECASE,
+    rf"\b(?:down to|up to|now|now at|currently|is|are|to|at) {_AMOUNT}", re.IGNORECASE
 )
 _OF_NO_USE = frozenset(
     map(
@@ -70,7 +69,7 @@ def _changed_by(
         wanted: Terms of the question.
         group: Several people speak: nobody's words change what another said.
     """
-    head, told = finding.head, finding.evidence or finding.head
+    head, told = finding.head, finding.told
     since = told.when
     if head.who == "memory" and not since:
         return None

@@ -234,6 +234,11 @@ class Finding:
     evidence: Candidate | None = None
     before: Candidate | None = None
 
+    @property
+    def told(self) -> Candidate:
+        """The words that say so, or what is known where none were found."""
+        return self.evidence or self.head
+
 
 def _replaced_by(old: Candidate, everything: Sequence[Candidate]) -> Candidate | None:
     same = key(old.line.text)

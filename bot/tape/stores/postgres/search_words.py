@@ -76,7 +76,7 @@ class Weighing:
         self._guessed = 0
 
     async def weigh(self, asked: Sequence[str], parsed: ParsedQuery) -> Words:
-        """Return what is asked comes to.
+        """Return what is looked for, and what each part of it is worth.
 
         Args:
             asked: The terms that count.
