@@ -8,7 +8,7 @@ Rule 2: nothing is ended here: an answer tells the newest first, and what it was
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 from bot.llm.offline.evidence import Candidate, Finding, level
 from bot.llm.offline.lines import parse
@@ -59,30 +59,31 @@ _DIET = frozenset(map(stem, "vegetarian vegan meat fish".split()))
 
 
 def _changed_by(
-    finding: Finding, everything: Iterable[Candidate], wanted: Collection[str], *, group: bool
+    finding: Finding, everything: Sequence[Candidate], wanted: Collection[str], *, group: bool
 ) -> Candidate | None:
     """Return the newest statement that ends or changes what was found, None where there is none.
 
     Args:
         finding: What is known.
-        everything: What was said, all of it.
+        everything: What was said, all of it, of one minute in its order.
         wanted: Terms of the question.
         group: Several people speak: nobody's words change what another said.
     """
     head, told = finding.head, finding.told
-    since = told.when
-    if head.who == "memory" and not since:
+    if head.who == "memory" and not told.when:
         return None
+    places = {one.words: at for at, one in enumerate(everything)}
+    since = (told.when, places.get(told.words, -1))
     later = [
         one
         for one in everything
         if one.told
-        and one.when > since
+        and (one.when, places[one.words]) > since
         and one.words != head.words
         and (not group or one.who == told.who)
         and _changes(one, head, wanted)
     ]
-    return max(later, key=lambda one: one.when, default=None)
+    return max(later, key=lambda one: (one.when, places[one.words]), default=None)
 
 
 def names_of(memory: str, asker: Said, question: Question) -> str:

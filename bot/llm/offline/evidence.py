@@ -146,7 +146,10 @@ def _heard(prompt: Prompt, recalled: Sequence[Passage], wanted: set[str]) -> lis
     written = (*recalled, *prompt.recalled, *prompt.notes, *_in_files(prompt, wanted))
     for passage in (*written, *_in_view(prompt, wanted)):
         if passage.who != "memory" and passage.text:
-            found[passage.when, key(passage.text) or passage.text] = passage
+            # What is in view is in its order; what was recalled of it may be in another.
+            name = passage.when, key(passage.text) or passage.text
+            found.pop(name, None)
+            found[name] = passage
     return list(found.values())
 
 

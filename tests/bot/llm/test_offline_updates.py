@@ -25,7 +25,7 @@ CASES = [json.loads(line) for line in _FILE.read_text(encoding="utf-8").splitlin
 _BEFORE = re.compile(r"before that:|that changed\. before", re.IGNORECASE)
 
 
-async def _talk(host: Host, chat: int, *texts: str) -> str:
+async def _talk(host: Host, chat: int, *texts: str, pause: float = _DAY) -> str:
     answer = ""
     for text in texts:
         sender = Sender(str(chat), "Ada")
@@ -33,7 +33,7 @@ async def _talk(host: Host, chat: int, *texts: str) -> str:
         answer = await host.channel.answer_to(inbound)
         clock = host.clock
         assert isinstance(clock, ManualClock)
-        clock.advance(_DAY)
+        clock.advance(pause)
     return answer
 
 
@@ -50,14 +50,18 @@ def _wrong(answer: str, right: list[str], old: list[str]) -> str:
     return ""
 
 
-@pytest.mark.parametrize("apart", [False, True], ids=["in one session", "in sessions of their own"])
-async def test_what_was_said_last_is_told_first(tmp_path, apart):
+@pytest.mark.parametrize(
+    ("apart", "pause"),
+    [(False, _DAY), (True, _DAY), (False, 0.0)],
+    ids=["in one session", "in sessions of their own", "in one minute"],
+)
+async def test_what_was_said_last_is_told_first(tmp_path, apart, pause):
     wrong: list[tuple[dict[str, Any], str, str]] = []
     async with session_host(tmp_path, OfflineModel(), clock=ManualClock()) as host:
         for chat, case in enumerate(CASES):
             for said in case["said"]:
-                await _talk(host, chat, said, *(["/new"] if apart else []))
-            answer = await _talk(host, chat, case["ask"])
+                await _talk(host, chat, said, *(["/new"] if apart else []), pause=pause)
+            answer = await _talk(host, chat, case["ask"], pause=pause)
             if problem := _wrong(answer, case["right"], case["old"]):
                 wrong.append((case, problem, answer))
     # What has no word in common with the question is not found by rules.
