@@ -101,7 +101,8 @@ class Checker:
     def proposal(self, operation: OperationAnswer) -> Proposal:
         """Return an operation as a proposal, with what it rests on or why it does not hold."""
         text = " ".join((operation.text or "").split())
-        made = Proposal(operation.op, text, operation.fact, (operation.subject or "").strip())
+        subject, slot = (operation.subject or "").strip(), (operation.slot or "").strip()
+        made = Proposal(operation.op, text, operation.fact, subject, slot=slot)
         if operation.op == "restate":
             return made
         if not operation.evidence:
@@ -297,7 +298,7 @@ class Checker:
     def _in_own_words(self, made: Proposal, own: Sequence[_Found], why: str) -> Proposal:
         """Return what a person said in place of what was made of it; it ends a fact only if it says so."""
         words = _joined(own)
-        made = replace(made, instead=f'said: "{words}"', lacking=why)
+        made = replace(made, instead=f'said: "{words}"', lacking=why, slot="")
         fact = self.facts.get(made.fact or 0)
         day = said_on(own[-1].entry, self.timezone)
         if made.op == "supersede" and fact and not_ended(fact.text, words, day) is not None:

@@ -15,6 +15,7 @@ from bot.memory.words import words_of
 TOOL = "save_memory"
 
 _MOST_FACTS_BYTES = 12_000
+_SLOT = "Of what it gives the one current value; null where several can hold."
 _SYSTEM = """\
 You are the memory consolidation agent of an assistant. Process the conversation and call the \
 save_memory tool with a history entry and operations on the current facts.
@@ -26,6 +27,8 @@ quoted. What a user said as a question, a wish or a joke is no fact.
 possible. What the quoted sentence does not say is not learned.
 - A fact is one short sentence, in the third person, in the user's language, with names, numbers, dates \
 and negations exactly as the user said them, and what it is about in one or two words (subject).
+- slot: what of whom it gives the one current value, as "user: home", "aspirin: dose" or "Mia: age"; an older \
+fact of the same slot ends by itself. null where several can hold (allergies, hobbies, children).
 - add: something new that will still matter in a month. supersede: a newer statement takes the place of \
 fact N. retire: the user said that fact N has ended or is wrong. strengthen: the user said fact N again. \
 restate: what stays true of fact N that another operation ends, in words of fact N only.
@@ -38,8 +41,8 @@ Example: the fact "[3] The user lives in Rome." and the message "#1 [2026-03-06 
 to Oslo for my new job at Statkraft." give
 {"history_entry": "[2026-03-06 10:00] Ada told that she moved to Oslo for a new job at Statkraft.", \
 "operations": [{"op": "supersede", "fact": 3, "text": "The user lives in Oslo.", "subject": "home", \
-"evidence": [{"message": 1, "quote": "I moved to Oslo"}]}, {"op": "add", "fact": null, "text": "The user works \
-at Statkraft.", "subject": "work", "evidence": [{"message": 1, "quote": "my new job at Statkraft"}]}]}\
+"slot": "user: home", "evidence": [{"message": 1, "quote": "I moved to Oslo"}]}, {"op": "add", "fact": null, "text": "The user works \
+at Statkraft.", "subject": "work", "slot": "user: employer", "evidence": [{"message": 1, "quote": "my new job at Statkraft"}]}]}\
 """
 
 
@@ -57,6 +60,7 @@ class OperationAnswer(BaseModel):
     fact: int | None = Field(None, description="The number of the fact; null for add.")
     text: str | None = Field(None, description="The new fact, for add, supersede and restate.")
     subject: str | None = Field(None, description="What it is about, in one or two words.")
+    slot: str | None = Field(None, description=_SLOT)
     evidence: list[Cited] = Field(default_factory=list, max_length=12)
 
 
@@ -105,9 +109,10 @@ def schema() -> dict[str, Any]:
             },
             "text": {**text, "description": "The new fact, for add, supersede and restate."},
             "subject": {**text, "description": "What it is about, in one or two words."},
+            "slot": {**text, "description": _SLOT},
             "evidence": {"type": "array", "items": cited},
         },
-        "required": ["op", "fact", "text", "subject", "evidence"],
+        "required": ["op", "fact", "text", "subject", "slot", "evidence"],
         "additionalProperties": False,
     }
     history = SaveMemory.model_fields["history_entry"].description
@@ -154,7 +159,8 @@ def consolidation_messages(
 
 
 def _listed(fact: Fact) -> str:
-    return f"[{fact.id}] {escape_speech(fact.text)} (since {fact.valid_from[:10]})"
+    slot = f", slot {escape_speech(fact.slot)}" if fact.slot else ""
+    return f"[{fact.id}] {escape_speech(fact.text)} (since {fact.valid_from[:10]}{slot})"
 
 
 def _shown(facts: Sequence[Fact], conversation: str) -> list[Fact]:
@@ -168,7 +174,7 @@ def _shown(facts: Sequence[Fact], conversation: str) -> list[Fact]:
     room = _MOST_FACTS_BYTES
     kept = []
     for fact in ranked:
-        room -= len(fact.text.encode("utf-8", "replace")) + 24
+        room -= len(_listed(fact).encode("utf-8", "replace"))
         if room < 0:
             break
         kept.append(fact)

@@ -214,6 +214,7 @@ async def _opened(label: LabelledClaim) -> _Opened:
         fact=number,
         text=label.claim or None,
         subject=None,
+        slot=None,
         evidence=[Cited(message=one.message + 1, quote=one.quote) for one in label.cites],
     )
     facts = {one.id: one for one in scope.active()}

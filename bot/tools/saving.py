@@ -57,6 +57,7 @@ class Change(BaseModel):
     op: Literal["add", "change", "end", "conclusion", "heuristic", "policy"]
     fact: int | None = Field(None, description="number, to change or end")
     text: str = Field("", max_length=LONGEST_TEXT)
+    slot: str = Field("", description="if one value only can hold: 'aspirin: dose'")
     entries: list[int] = Field(
         default_factory=list,
         max_length=24,
@@ -94,13 +95,13 @@ def _changed(change: Change, fact: Fact | None, grounds: Grounds) -> Proposal:
     """Return one change as a proposal, with what it rests on or why it does not hold."""
     text = " ".join(change.text.split()).lstrip("-*• ")
     if change.op == "add":
-        return propose("add", text, grounds)
+        return replace(propose("add", text, grounds), slot=change.slot)
     op: Operation = "retire" if change.op == "end" else "supersede"
     if fact is None:
         return Proposal(op, text, change.fact, why=f"there is no fact {change.fact or ''}".rstrip())
     if change.op == "end":
         return propose_end(fact, grounds)
-    return propose("supersede", text, grounds, fact.id)
+    return replace(propose("supersede", text, grounds, fact.id), slot=change.slot)
 
 
 def _kept(

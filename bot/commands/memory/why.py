@@ -50,6 +50,8 @@ class _Told:
         yield await self._status()
         if fact.subject:
             yield f"It is about {fact.subject}."
+        if fact.slot:
+            yield f"It is the one current value of {literal(fact.slot)}: a newer one takes its place."
         for before in self._scope.fold.chain(fact)[1:]:
             told = line(before, shared=self._number.shared)
             yield f"It took the place of {told} ({span(before, self._timezone)})"

@@ -27,7 +27,7 @@ from bot.llm.offline.quoting import quotations
 from bot.llm.offline.record import Known, Message, Record, forgotten, handling
 from bot.llm.offline.remainder import repeats
 from bot.llm.offline.statements import Fact, facts
-from bot.llm.offline.subjects import subject_of
+from bot.llm.offline.subjects import slot_of, subject_of
 from bot.llm.offline.wishes import to_remember
 
 MOST = 60
@@ -63,6 +63,7 @@ class Operation:
         text: Of ``add``, ``supersede`` and ``restate``.
         fact: Number of the known fact; None for ``add``.
         subject: Of ``add`` and ``supersede``.
+        slot: Of these, too; empty where there is none.
         evidence: Of all but ``restate``.
     """
 
@@ -71,6 +72,7 @@ class Operation:
     fact: int | None = None
     subject: str = ""
     evidence: tuple[Cited, ...] = ()
+    slot: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """Return it as an argument of the tool."""
@@ -81,6 +83,8 @@ class Operation:
             shown["text"] = self.text
         if self.subject:
             shown["subject"] = self.subject
+        if self.slot:
+            shown["slot"] = self.slot
         if self.evidence:
             shown["evidence"] = [
                 {"message": one.message, "quote": one.quote} for one in self.evidence
@@ -261,13 +265,13 @@ class _Answer:
         rivals = [number for number in standing if conflicts(one.line, self._lines[number])]
         if not one.new or any(_since_then(self._known[number], one.day) for number in rivals):
             return
-        text, subject = one.line.text, subject_of(one.line)
+        text, subject, slot = one.line.text, subject_of(one.line), slot_of(one.line)
         evidence = one.evidence[-_MOST_EVIDENCE:]
         if not rivals:
-            self._changes.append(Operation("add", text, None, subject, evidence))
+            self._changes.append(Operation("add", text, None, subject, evidence, slot))
             return
         newest = rivals.pop()
-        self._changes.append(Operation("supersede", text, newest, subject, evidence))
+        self._changes.append(Operation("supersede", text, newest, subject, evidence, slot))
         self._rests[newest] = stays(one.line, self._lines[newest])
         for number in rivals:
             self._end(number, evidence)

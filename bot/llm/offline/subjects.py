@@ -84,3 +84,10 @@ def subject_of(line: Line) -> str:
         if found:
             return found
     return OTHER
+
+
+def slot_of(line: Line) -> str:
+    """Return what of the person a fact gives the one current value; empty where several can hold."""
+    if line.subject or not line.owner or line.negated or line.former:
+        return ""
+    return f"user: {line.slot}" if line.slot in ("home", "job", "employer", "age", "name") else ""

@@ -22,10 +22,12 @@ from bot.llm.offline.courtesies import clock, is_sorrow
 from bot.llm.offline.files import reply_to_files
 from bot.llm.offline.foreign import language
 from bot.llm.offline.forgetting import EVERYTHING
+from bot.llm.offline.lines import parse
 from bot.llm.offline.merge import forget, holds, matching, merge, name_of
 from bot.llm.offline.phrases import PHRASES, Phrases, quote
 from bot.llm.offline.prompt import Done, Prompt, passages, read
 from bot.llm.offline.questions import Act, Question, acts
+from bot.llm.offline.subjects import slot_of
 from bot.llm.offline.wishes import confirmed, is_reminder
 from bot.llm.offline.words import key
 
@@ -149,7 +151,8 @@ def _changes(plan: _Plan) -> list[dict[str, Any]]:
         texts = [line.removeprefix("- ") for line in new[first:last] if line not in old]
         for text in filter(None, map(str.strip, texts)):
             change = {"op": "change", "fact": numbers.pop(0)} if numbers else {"op": "add"}
-            found.append({**change, "text": text})
+            slot = slot_of(parse(text))
+            found.append({**change, "text": text} | ({"slot": slot} if slot else {}))
         found += [{"op": "end", "fact": number} for number in numbers]
     return found
 

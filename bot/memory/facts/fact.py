@@ -81,6 +81,7 @@ class Fact:
         changed: When that was, ISO 8601 in UTC.
         unverified: Nobody has judged yet whether the evidence carries the text.
         judged: Id of the entry with the judge's word on it; 0 where there is none.
+        slot: Of what it gives the one current value, such as ``aspirin: dose``; see ``slot.py``.
     """
 
     id: int
@@ -98,6 +99,7 @@ class Fact:
     changed: str = ""
     unverified: bool = False
     judged: int = 0
+    slot: str = ""
 
     @property
     def is_refuted(self) -> bool:
@@ -108,6 +110,8 @@ class Fact:
         """Return it as JSON."""
         # Not ``asdict``: that copies deeply, and a whole state has thousands of these.
         plain = {name: getattr(self, name) for name in Fact.__slots__}
+        if not self.slot:
+            del plain["slot"]
         plain["evidence"] = [
             {name: getattr(one, name) for name in Evidence.__slots__} for one in self.evidence
         ]
@@ -195,6 +199,7 @@ def fact_from(record: object) -> Fact | None:
         changed=text("changed"),
         unverified=record.get("unverified") is True,
         judged=number("judged"),
+        slot=text("slot"),
     )
 
 

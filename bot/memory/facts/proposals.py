@@ -103,6 +103,7 @@ class Proposal:
         instead: What is to be believed in place of the text, which is kept beside it: words of the person's own.
         lacking: Why the text itself is not to be believed; empty without ``instead``.
         subject: What the text is about, in a word or two.
+        slot: Of what the text gives the one current value, as of a fact.
         evidence: What it rests on; every piece was found on a tape.
         why: Says against it what the proposer's own checks found; empty where it holds.
         suspect: The words give orders, or are not a person's own: a person must decide.
@@ -125,6 +126,7 @@ class Proposal:
     unverified: bool = False
     judgement: Judgement | None = None
     merged: bool = False
+    slot: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,13 +104,16 @@ class RecordScrubber:
         fresh, wording = {**record}, _NO_WORDS
         if erased:
             fresh |= {"text": "", "subject": ""}
+            fresh.pop("slot", None)
             if record.get("status") in ("active", "pending"):
                 fresh["status"] = "retired"
         elif known is not None:
-            told = [known.text, known.subject, *(one.quote for one in known.evidence)]
+            told = [known.text, known.subject, known.slot, *(one.quote for one in known.evidence)]
             wording = self.scrubber.sought(told) or _NO_WORDS
             if wording.is_in(known.subject):
                 fresh["subject"] = ""
+            if wording.is_in(known.slot):
+                fresh.pop("slot", None)
         if isinstance(evidence := record.get("evidence"), list):
             fresh["evidence"] = [self._evidence(one, wording, erased=erased) for one in evidence]
         return fresh

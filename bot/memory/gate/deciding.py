@@ -31,6 +31,7 @@ from bot.memory.facts.fact import (
 )
 from bot.memory.facts.fold import FactFold
 from bot.memory.facts.proposals import Batch, Decided, Outcome, Proposal, Verdict
+from bot.memory.facts.slot import shown_slot
 from bot.memory.gate.claims import overlap
 from bot.memory.gate.likeness import folded
 from bot.memory.gate.policy import Conflict, Radius, WriteGate, WriteRequest, WriteSignals
@@ -225,12 +226,16 @@ class Deciding:
 
     def _made(self, proposal: Proposal, text: str, verdict: Verdict, rival: Fact | None) -> Fact:
         number, self._next = self._next, self._next + 1
+        # What takes a fact's place is of its slot, unless it only repeats what was said.
+        named = rival is not None and proposal.op == "supersede" and not proposal.instead
+        slot = shown_slot(proposal.slot) or (rival.slot if named and rival is not None else "")
         asked = self._batch.author == "person"
         first = min((one.when for one in proposal.evidence if one.when), default=self._stamp)
         return Fact(
             id=number,
             text=text,
             subject=_subject(proposal.subject, text),
+            slot=slot,
             evidence=joined((), proposal.evidence),
             origin="person" if asked and not proposal.evidence else weakest(proposal.evidence),
             confidence=self._confidence(proposal),
@@ -254,7 +259,7 @@ class Deciding:
             rivals = one.status == "active" and one.id != fact.id and one.text
             if (
                 rivals
-                and self._standing.ends(fact.text, one)
+                and self._standing.ends(fact.text, fact.slot, fact.evidence, one)
                 and self._standing.same_source(proposal, one)
             ):
                 closed = self._close(one)
@@ -277,7 +282,8 @@ class Deciding:
         if self._batch.author == "person":
             surer = _ASKED
         rests_on = joined(target.evidence, fresh)
-        fact = replace(target, evidence=rests_on, confidence=surer, unverified=False)
+        slot = target.slot or shown_slot(proposal.slot)
+        fact = replace(target, evidence=rests_on, confidence=surer, unverified=False, slot=slot)
         return self._changed(proposal, fact, f"fact {target.id} was said again")
 
     def _retired(self, proposal: Proposal, target: Fact) -> Decided:
@@ -355,7 +361,9 @@ class Deciding:
                 continue
             merged = {(said.tape, said.entry) for said in one.evidence} <= rests_on
             together = one.batch == refuted.admitted
-            ended = together and (merged or self._standing.ends(refuted.text, one))
+            ended = together and (
+                merged or self._standing.ends(refuted.text, refuted.slot, refuted.evidence, one)
+            )
             if refuted.supersedes == one.id or ended:
                 found.append(one)
         return found
@@ -373,6 +381,7 @@ class Deciding:
             target,
             id=number,
             text=text,
+            slot="",
             status="active",
             valid_to=None,
             supersedes=target.id,
@@ -397,7 +406,7 @@ class Deciding:
         )
         named = self._facts.get(fact.supersedes or 0)
         stands = named is not None and named.status == "active"
-        rival = named if stands else self._standing.rival(fact.text)
+        rival = named if stands else self._standing.rival(fact.text, fact.slot, fact.evidence)
         closed = self._close(rival) if rival is not None else None
         if rival is not None:
             fact = replace(fact, supersedes=rival.id)

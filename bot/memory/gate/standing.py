@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bot.memory.facts.fact import Evidence, Fact
 from bot.memory.facts.proposals import Batch, Proposal
+from bot.memory.facts.slot import same_slot
 from bot.memory.gate.likeness import contradicts, folded, same
 from bot.memory.words import words_of
 
@@ -56,21 +57,30 @@ class Standing:
             None,
         )
 
-    def rival(self, text: str) -> Fact | None:
-        """Return the fact that cannot hold beside a text; None where all can."""
+    def rival(self, text: str, slot: str, evidence: tuple[Evidence, ...]) -> Fact | None:
+        """Return the fact that cannot hold beside a text; None where all can.
+
+        Args:
+            text: What is proposed.
+            slot: Its slot.
+            evidence: What it rests on.
+        """
         return next(
             (
                 one
                 for one in self._facts.values()
-                if one.status == "active" and one.text and self.ends(text, one)
+                if one.status == "active" and one.text and self.ends(text, slot, evidence, one)
             ),
             None,
         )
 
-    def ends(self, text: str, fact: Fact) -> bool:
+    def ends(self, text: str, slot: str, evidence: tuple[Evidence, ...], fact: Fact) -> bool:
         """Say whether a new text ends a fact: lines that an import brings stood side by side."""
-        together = self._batch.author == "import" and fact.admitted == self._entry
-        return not together and contradicts(text, fact.text)
+        if self._batch.author == "import" and fact.admitted == self._entry:
+            return False
+        if same_slot(slot, fact.slot) and _speakers(evidence) == _speakers(fact.evidence):
+            return True
+        return contradicts(text, fact.text)
 
     def rival_of(self, proposal: Proposal, text: str) -> Fact | None:
         """Return the fact whose place a new one takes: the one named, if it speaks of the same."""
@@ -83,7 +93,7 @@ class Standing:
             known = self._batch.author == "person" or named.subject == proposal.subject != ""
             if known or contradicts(text, named.text) or (mine & theirs and related):
                 return named
-        return self.rival(text)
+        return self.rival(text, proposal.slot, proposal.evidence)
 
     def heir(self, fact: Fact) -> Fact:
         """Return the fact that stands in a fact's place now; itself where none does."""
@@ -100,9 +110,12 @@ class Standing:
         """Say whether the same person speaks: their newer words about something are no conflict."""
         if self._batch.author in ("person", "import"):
             return True
+        own = all(one.origin in ("person", "member") for one in proposal.evidence)
+        if own and _speakers(proposal.evidence) == _speakers(rival.evidence) == set():
+            # One person, who may have another id on every platform.
+            return True
         mine = {one.sender for one in proposal.evidence}
         theirs = {one.sender for one in rival.evidence}
-        own = all(one.origin in ("person", "member") for one in proposal.evidence)
         return own and (not theirs or theirs == {""} or mine <= theirs)
 
     def is_stale(self, proposal: Proposal, rival: Fact) -> bool:
@@ -111,3 +124,8 @@ class Standing:
         theirs = max((one.when for one in rival.evidence), default="")
         learned = self._batch.author in ("consolidation", "import", "assistant")
         return bool(mine) and mine < theirs and learned
+
+
+def _speakers(evidence: tuple[Evidence, ...]) -> set[str]:
+    """Return who said something in a group; nobody where all are a person's words about themselves."""
+    return {one.sender for one in evidence if one.origin != "person"}

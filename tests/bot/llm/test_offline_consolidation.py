@@ -57,12 +57,14 @@ async def test_operations_have_the_form_that_is_asked_for():
             "fact": 3,
             "text": "The user moved to Oslo.",
             "subject": "home",
+            "slot": "user: home",
             "evidence": [{"message": 1, "quote": "I moved to Oslo."}],
         },
         {
             "op": "add",
             "text": "The user works at Statkraft.",
             "subject": "work",
+            "slot": "user: employer",
             "evidence": [{"message": 1, "quote": "I work at Statkraft."}],
         },
     ]

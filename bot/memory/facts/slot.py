@@ -1,0 +1,55 @@
+"""The slot of a fact: what of whom it gives the one current value, such as ``aspirin: dose``. Pure.
+
+Rule 1: slots are equal where they name the same things, whatever their case, order and small words.
+Rule 2: what may have several values at a time, such as allergies or languages, is no slot.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from bot.memory.words import words_of
+
+LONGEST_SLOT = 60
+
+_PLAIN = re.compile(r"[\w'’.,:/&+ -]+")
+_SMALL = frozenset(
+    word
+    for words in ("the user's current own new value user of and's", "der die das des nutzer")
+    for word in words_of(words)
+)
+_SEVERAL = frozenset(
+    stem
+    for word in (
+        "allergy intolerance language child children kid son daughter sibling brother sister pet hobby interest friend"
+        " colleague skill goal plan trip dislike like preference medication illness condition fact note other"
+        " appointment contact habit instrument sport task reminder event experience"
+    ).split()
+    for stem in words_of(f"{word} {word.removesuffix('y')}ies {word}s")
+)
+
+
+def shown_slot(given: str) -> str:
+    """Return a slot as a fact keeps it; nothing where it is too long, or has more than words."""
+    slot = " ".join(given.split())
+    return slot if len(slot) <= LONGEST_SLOT and _PLAIN.fullmatch(slot) else ""
+
+
+@lru_cache(maxsize=4096)
+def slot_words(slot: str) -> frozenset[str]:
+    """Return what a slot names, for comparison; nothing where it is none."""
+    subject, _, attribute = (
+        frozenset(words_of(part)) for part in slot[:LONGEST_SLOT].rpartition(":")
+    )
+    subject, attribute = subject - _SMALL, attribute - _SMALL
+    # "Mia: age" is one; of "son: age" there may be two.
+    if attribute <= _SEVERAL or (subject and subject <= _SEVERAL):
+        return frozenset()
+    return subject | attribute
+
+
+def same_slot(one: str, other: str) -> bool:
+    """Say whether two facts give the value of one thing."""
+    named = slot_words(one)
+    return bool(named) and named == slot_words(other)
