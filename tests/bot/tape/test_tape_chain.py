@@ -225,6 +225,6 @@ async def test_cut_and_missing_tapes_are_told_in_the_log_at_the_start(tmp_path, 
         await until(lambda: store.statistics()["cut_tapes"] >= 3)
         tasks.cancel_scope.cancel()
     told = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
-    assert len(told) == 3
+    # Mending goes on behind it, and may tell more of the same files.
+    assert [any(path.name in one for one in told) for path in paths] == [False, True, True, True]
     assert f"{paths[1].name} is gone" in "".join(told)
-    assert not any(paths[0].name in one for one in told)
