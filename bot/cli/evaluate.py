@@ -1,4 +1,4 @@
-"""``tapebot eval``: measure what is found again of what was said, and which claims on it are believed."""
+"""``tapebot eval``: measure recall, which claims are believed, and how questions are answered."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ import anyio
 from bot.app import make_judge, make_model
 from bot.embeddings.base import Embedder
 from bot.embeddings.registry import build_embedder
-from bot.evals.claims import Judged, LabelledClaim, figures, judge_all, read_claims
+from bot.evals.answers import Answered, LabelledQuestion, answer_all, counted
+from bot.evals.claims import Judged, LabelledClaim, figures, judge_all
 from bot.evals.dataset import Dataset, read_dataset
+from bot.evals.labels import read_labels
 from bot.evals.metrics import Answer, Measures, by_category, by_family, by_speaker, measured
 from bot.evals.recall import ask_all
 from bot.settings import Settings
@@ -66,7 +68,7 @@ def eval_claims(path: Path, as_json: bool, settings: Settings) -> int:
         TapebotError: The file is not what it should be, and the text says where.
         OSError: The file cannot be read.
     """
-    claims = read_claims(path)
+    claims = read_labels(path, LabelledClaim)
     judged, judge = anyio.run(_judged, claims, settings)
     told = figures(judged, judge)
     if as_json:
@@ -81,6 +83,43 @@ def eval_claims(path: Path, as_json: bool, settings: Settings) -> int:
         shares = ", ".join(f"{count} {what}" for what, count in counts.items())
         print(f"{name}: {n} ({shares})")
     return 0
+
+
+def eval_answers(path: Path, as_json: bool, settings: Settings) -> int:
+    """Ask the bot the questions of a file; print how many answers are right, and each that is not.
+
+    Args:
+        path: Labelled questions; see ``docs/evals.md``.
+        as_json: Print one JSON object instead.
+        settings: Say who answers.
+
+    Raises:
+        TapebotError: The file is not what it should be, and the text says where.
+        OSError: The file cannot be read.
+    """
+    answered = anyio.run(_answered, read_labels(path, LabelledQuestion), settings)
+    told = counted(answered)
+    if as_json:
+        print(json.dumps(told, ensure_ascii=False))
+        return 0
+    for one in answered:
+        if one.verdict != "right":
+            said = " / ".join(one.label.said)
+            print(f"{one.verdict}: {said!r}, {one.label.ask!r}: {one.text!r}")
+    for name, counts in told.items():
+        n = counts.pop("n")
+        shares = ", ".join(f"{count} {what}" for what, count in sorted(counts.items()))
+        print(f"{name}: {n} ({shares})")
+    return 0
+
+
+async def _answered(labels: Sequence[LabelledQuestion], settings: Settings) -> list[Answered]:
+    model = make_model(settings)
+    try:
+        return await answer_all(labels, model)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await model.aclose()
 
 
 async def _judged(claims: Sequence[LabelledClaim], settings: Settings) -> tuple[list[Judged], str]:

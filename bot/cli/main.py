@@ -72,8 +72,11 @@ def _run(chosen: argparse.Namespace) -> int:
 
 
 def _evaluate(chosen: argparse.Namespace) -> int:
-    from bot.cli.evaluate import eval_claims, eval_recall
+    from bot.cli.evaluate import eval_answers, eval_claims, eval_recall
 
+    if chosen.eval == "answers":
+        export_dotenv()
+        return eval_answers(chosen.file, chosen.json, load_settings())
     if chosen.eval == "claims":
         export_dotenv()
         settings = load_settings()

@@ -166,6 +166,9 @@ def _eval(parser: argparse.ArgumentParser) -> None:
     claims.add_argument(
         "--judge", metavar="MODEL", help="who judges: a model of litellm's, or none; unset: as set"
     )
+    answers = kinds.add_parser("answers", help="ask what changed since it was said")
+    answers.add_argument("file", type=Path, help="statements and questions, as JSON lines")
+    answers.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def _count(text: str) -> int:

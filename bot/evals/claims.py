@@ -10,17 +10,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from bot.bus import Address, Attachment, Inbound, Sender
 from bot.clock import SystemClock
 from bot.consolidation.checking import Checker
 from bot.consolidation.judging import judge
 from bot.consolidation.prompts import Cited, OperationAnswer
-from bot.errors import MemoryRefused, TapebotError
+from bot.errors import MemoryRefused
 from bot.llm.base import Model
 from bot.memory.facts.proposals import Batch, Decided, Proposal
 from bot.memory.scope import ScopeMemory
@@ -102,28 +101,6 @@ class Judged:
     def wrong(self) -> bool:
         """Whether an honest claim is not believed in any form, or a dishonest one is believed as it is."""
         return self.fate == ("refused" if self.label.honest else "claim")
-
-
-def read_claims(path: Path) -> list[LabelledClaim]:
-    """Return the claims of a file.
-
-    Raises:
-        TapebotError: A line is not what it should be; the text says which, and why.
-        OSError: The file cannot be read.
-    """
-    claims = []
-    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
-        if not line.strip():
-            continue
-        try:
-            claims.append(LabelledClaim.model_validate_json(line))
-        except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            where = ".".join(map(str, first["loc"])) or "it"
-            raise TapebotError(f"{path}, line {number}: {where}: {first['msg']}") from error
-    if not claims:
-        raise TapebotError(f"{path} has no claims: it should have one JSON object a line")
-    return claims
 
 
 async def judge_all(claims: Iterable[LabelledClaim], judging: Model | None = None) -> list[Judged]:

@@ -24,6 +24,8 @@ from bot.language.clauses import clauses
 from bot.language.speech import Clause
 from bot.llm.base import ModelRequest
 from bot.llm.offline.compartments import Value, Work, work_in
+from bot.llm.offline.evidence import Candidate
+from bot.llm.offline.lines import parse
 from bot.llm.offline.prompt import Passage, Prompt, Said, read
 from bot.llm.offline.questions import Question
 from bot.memory.facts.fact import Fact
@@ -57,7 +59,9 @@ LEFT_OUT = {
     "bot.memory.bus.carrying._asked_for": "an order has at most 1,000 characters, a draft 8,000",
     "bot.memory.gate.claims._missing": "a claim has at most 2,000 characters",
     "bot.llm.offline.changes.newest_first": "compares at most five findings with 80 passages by their terms",
+    "bot.llm.offline.compartments.asked_value": "a question has at most 1,000 characters",
     "bot.llm.offline.evidence.level": "weighs terms that were found",
+    "bot.llm.offline.evidence.with_names": "compares at most 80 passages with a question of 1,000 characters",
     "bot.memory.facts.fold.batch_entry": "writes an outcome down",
     "bot.memory.facts.fold.bus_entry": "writes an outcome down",
     "bot.memory.forgetting.holding.losing": "goes through records; BusScrubber's wording is driven itself",
@@ -106,6 +110,7 @@ SAMPLES: dict[Any, Callable[[str], Any]] = {
         ModelRequest([{"role": "system", "content": text}, {"role": "user", "content": text}])
     ),
     Question: lambda text: Question(text, "value", (frozenset({"a"}),), frozenset(), text),
+    Candidate: lambda text: Candidate(parse(text), text, "Ada", "2026-03-02 10:00"),
     Said: lambda text: Said(text, "Ada"),
     TapeEntry: lambda text: message("user", text),
     Value: lambda text: Value(text, text),
@@ -113,7 +118,7 @@ SAMPLES: dict[Any, Callable[[str], Any]] = {
 }
 
 
-_OBJECTS = {Claim, Clause, Fact, Passage, Prompt, Question, Said, TapeEntry, Value, Work}
+_OBJECTS = {Candidate, Claim, Clause, Fact, Passage, Prompt, Question, Said, TapeEntry, Value, Work}
 
 
 class DistinctWords(HostileText):

@@ -11,18 +11,19 @@ import re
 from collections.abc import Sequence
 from datetime import date, timedelta
 
-from bot.llm.offline.changes import newest_first
+from bot.llm.offline.changes import is_over, newest_first
 from bot.llm.offline.compartments import asked_value, kinds_asked, told_value, told_work
-from bot.llm.offline.evidence import Candidate, Finding, gather, level, settle
+from bot.llm.offline.evidence import Candidate, Finding, gather, level, settle, with_names
 from bot.llm.offline.files import FILE
-from bot.llm.offline.grammar import sentence, to_second
-from bot.llm.offline.lines import Line, parse
+from bot.llm.offline.fitting import LIGHT, OF_ASKING, fits, has_one_value, lacks
+from bot.llm.offline.grammar import USER, sentence, to_second
+from bot.llm.offline.lines import SAID_ON, Line, parse
 from bot.llm.offline.merge import facts_of
 from bot.llm.offline.phrases import PHRASES, Phrases, quote
 from bot.llm.offline.prompt import ASSISTANT, Passage, Prompt, Said
 from bot.llm.offline.questions import Question
-from bot.llm.offline.sums import reckoned
-from bot.llm.offline.words import stem, words
+from bot.llm.offline.sums import asks_total, reckoned, total
+from bot.llm.offline.words import key, stem, words
 
 _MAX_FINDINGS = 5
 _OTHER_SCRIPT = re.compile("[\u0370-\u1fff\u2e80-\uffdc]")
@@ -33,10 +34,13 @@ _BEFORE = re.compile(r"\b(?:before|previously|formerly|used? to)\b", re.IGNORECA
 _NUMBER = re.compile(
     r"\d|\b(?:no|one|two|three|four|five|six|seven|eight|nine|ten|twelve)\b", re.IGNORECASE
 )
+_STILL = re.compile(
+    r"\b(?:still|any ?more|yet|now|at the moment|currently|these days)\b", re.IGNORECASE
+)
 _UNSURE = re.compile(r"\b(?:their|them)\b")
 _FOUND_IN_FILES = "The closest thing that I find:"
 _LIKING = frozenset((stem("like"), stem("hate")))
-_COUNTED = frozenset(map(stem, "day week year old age long until till".split()))
+_COUNTED = frozenset(map(stem, "day week month year old age long left get ago".split()))
 _LAST_TIME = re.compile(
     r"(?:what|where) (?:did|were|have) we (?:talk|talked|discuss|leave|talking|speak|doing|do|left)\b",
     re.IGNORECASE,
@@ -131,7 +135,9 @@ def _yes_or_no(question: Question, findings: Sequence[Finding]) -> str:
         return ""
     if _opposed(question, line):
         return "" if line.negated else "No. "
-    return "No. " if line.negated else "Yes. "
+    if line.negated:
+        return "No. "
+    return "" if is_over(finding.told.words) else "Yes. "
 
 
 def _opposed(question: Question, line: Line) -> bool:
@@ -199,14 +205,103 @@ def _reckoned(
         return ""
     # "How many days until my exam": what has a date of the exam says nothing of days.
     named = [group for group in question.required if not group & _COUNTED]
-    if not named or not all(group & findings[0].head.line.terms for group in named):
+    line = findings[0].head.line
+    own = not named and not line.subject and line.owner == USER.lower()
+    if not (own or named) or not all(group & line.terms for group in named):
         return ""
     told = findings[0].told
     said = date.fromisoformat(told.when[:10]) if told.when else None
     found = reckoned(
-        question.text, findings[0].head.line.text, date.fromisoformat(asker.date), said
+        question.text, SAID_ON.sub("", line.text), date.fromisoformat(asker.date), said
     )
     return f"{found} {_told(findings[0], asker, question, phrases)}" if found else ""
+
+
+def _together(
+    everything: Sequence[Candidate], question: Question, asker: Said, phrases: Phrases
+) -> str:
+    """Return the sum of what a question asks for together, with what it is made of; else nothing."""
+    if not asks_total(question.text):
+        return ""
+    named = [group for group in question.required if not group & OF_ASKING]
+    named = [group for group in named if not group & LIGHT] or named
+    found = {
+        key(one.line.text): one
+        for one in everything
+        if one.first_hand and any(group & one.line.terms for group in named)
+    }
+    covered = all(any(group & one.line.terms for one in found.values()) for group in named)
+    summed = total([one.line.text for one in found.values()]) if covered else ""
+    told = [_told(Finding(one), asker, question, phrases) for one in found.values()]
+    return f"{summed}\n{_listed(told)}" if summed else ""
+
+
+def _best(
+    everything: Sequence[Candidate], question: Question, asker: Said
+) -> tuple[int, list[Candidate]]:
+    """Return how well the best candidates answer, as ``level`` says, and them."""
+    levels = [(level(one, question, asker), one) for one in everything]
+    levels = [(1 if found > 1 and lacks(one, question) else found, one) for found, one in levels]
+    top = max((found for found, _ in levels), default=0)
+    fitting = [one for found, one in levels if found and fits(one, question, asker)]
+    if top < 3 and fitting:
+        return 3, fitting
+    least = max(top, 1)
+    if question.manner == "topic" and top >= 2:
+        least = min(found for found, _ in levels if found >= 2)
+    return top, [one for found, one in levels if found >= least]
+
+
+def _found(
+    best: Sequence[Candidate], everything: Sequence[Candidate], question: Question
+) -> list[Finding]:
+    """Return what the best candidates come to; of a number, what has one first."""
+    first_hand = [one for one in best if one.first_hand]
+    understood = [one for one in first_hand if one.understood or one.line.saying]
+    findings = settle(understood or first_hand or best, everything, _MAX_FINDINGS)
+    if question.text.lower().startswith("how many"):
+        findings.sort(key=lambda one: not _NUMBER.search(one.head.line.text))
+    return findings
+
+
+def _moved(findings: list[Finding], asker: Said, question: Question, phrases: Phrases) -> str:
+    """Return the newest of several statements first where only one can hold; else nothing."""
+    days = {one.told.when for one in findings}
+    one_holds = has_one_value(question) and question.language == "en" and len(days) > 1
+    if not one_holds or any(one.before for one in findings):
+        return ""
+    ordered = sorted(findings, key=lambda one: one.told.when or "9", reverse=True)
+    newest, *older = (_told(one, asker, question, phrases) for one in ordered)
+    return f"{newest} Before that: {' '.join(older)}"
+
+
+def _changed(
+    findings: Sequence[Finding],
+    said: Sequence[Candidate],
+    asker: Said,
+    question: Question,
+    phrases: Phrases,
+    *,
+    top: int,
+) -> str:
+    """Return the answer where something said later changes what was found; else nothing.
+
+    Args:
+        findings: What was found.
+        said: All that people said.
+        asker: The message that asks.
+        question: The question.
+        phrases: Of its language.
+        top: How well the best candidate answers.
+    """
+    ordered = newest_first(findings, said, question, group=asker.group)
+    changes = [change for change, _ in ordered if change]
+    if not changes:
+        return ""
+    told = _with_changes(ordered, asker, question, phrases)
+    fitting = any(fits(one, question, asker) for one in changes)
+    sure = top >= 2 or fitting or _STILL.search(question.text)
+    return told if sure else f"{phrases.unknown} {phrases.closest}\n{told}"
 
 
 def answer(
@@ -222,27 +317,22 @@ def answer(
     if day:
         dated = [one for one in everything if one.when.startswith(day)]
         everything = dated or (everything if question.required else [])
-    levels = [(level(one, question, asker), one) for one in everything]
-    top = max((found for found, _ in levels), default=0)
-    if question.manner == "topic" and top >= 2:
-        top = min(found for found, _ in levels if found >= 2)
-    best = [one for found, one in levels if found >= max(top, 1)]
-    first_hand = [one for one in best if one.first_hand]
-    understood = [one for one in first_hand if one.understood or one.line.saying]
-    findings = settle(understood or first_hand or best, everything, _MAX_FINDINGS)
+    question = with_names(question, everything)
+    if summed := _together(everything, question, asker, phrases):
+        return summed
+    top, best = _best(everything, question, asker)
+    findings = _found(best, everything, question)
     if not findings:
         return _unknown(question, phrases)
-    if question.text.lower().startswith("how many"):
-        findings.sort(key=lambda one: not _NUMBER.search(one.head.line.text))
+    if top == 3 and (moved := _moved(findings, asker, question, phrases)):
+        return moved
     former = [one.before for one in findings if one.before]
     if former and _BEFORE.search(question.text) and question.manner == "value":
         return " ".join(_quoted(one, asker, phrases) for one in former)
     if question.manner != "topic" and question.language == "en":
         said = [one for one in gather(prompt, memory, recalled, asker, "") if one.told]
-        ordered = newest_first(findings, said, set(wanted.split()), group=asker.group)
-        if any(change for change, _ in ordered):
-            told = _with_changes(ordered, asker, question, phrases)
-            return told if top >= 2 else f"{phrases.unknown} {phrases.closest}\n{told}"
+        if told := _changed(findings, said, asker, question, phrases, top=top):
+            return told
         if sum_of := _reckoned(findings, asker, question, phrases):
             return sum_of
     return _body(findings, top, asker, question, phrases)
@@ -257,6 +347,8 @@ def _body(
     if top == 3 or question.manner == "topic" or (top == 2 and question.manner == "yesno"):
         sure = top == 3 or any(_opposed(question, one.head.line) for one in findings)
         return (_yes_or_no(question, findings) if sure else "") + body
+    if _STILL.search(question.text) and all(is_over(one.told.words) for one in findings):
+        return body
     separator = "\n" if len(told) > 1 else " "
     if all(finding.head.of_file for finding in findings):
         return f"{_FOUND_IN_FILES}{separator}{body}"

@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Sequence
 
 from bot.llm.offline.evidence import Candidate, Finding, level
+from bot.llm.offline.fitting import gives_newer
 from bot.llm.offline.lines import parse
 from bot.llm.offline.merge import facts_of
 from bot.llm.offline.prompt import Said
@@ -21,7 +22,8 @@ _ENDS = re.compile(
     r"\b(?:died|dead|passed away|sold|quit|gave up|given up|giving up|stopped|divorced|separated|split up|broke up"
     r"|cancell?ed|called off|is off|no longer|not any ?more|anymore|any more|retired|laid off|resigned|moved out"
     r"|gave away|got rid of|unsubscribed|replaced|rebooked|rescheduled|postponed|brought forward|swapped|switched"
-    r"|traded|put down|ran away|scrapped|left(?= (?-i:[A-Z])|[,.!]|$)"
+    r"|traded|(?:dropped|finished)(?= (?-i:[A-Z]))|stepped down|done with|paid (?:\w+ ){0,3}(?:back|off)"
+    r"|gave (?:\w+ ){1,3}back|closed down|put down|ran away|scrapped|left(?= (?-i:[A-Z])|[,.!]|$)"
     r"|gestorben|verkauft|abgesagt|gek[üu]ndigt|verschoben|getrennt|geschieden|aufgeh[öo]rt|nicht mehr"
     r"|muri[óo]|vend[íi]|cancel[éa]|ya no|dej[ée]|mort|vendu|annul[ée])\b",
     re.IGNORECASE,
@@ -32,12 +34,14 @@ _UNREAL = re.compile(
     re.IGNORECASE,
 )
 _CHANGES = re.compile(
-    r"\b(?:now|nowadays|these days|lately|new|newly|moved|changed|raised|lowered|increased|reduced|cut|went|gone|go up|up to"
-    r"|down to|again|instead|actually|wait|correction|sorry|meant|rather|updated?|started|joined|bought|became|turned"
-    r"|got|since|from \w+ on|renamed|jetzt|neue[nrsm]?|umgezogen|doch|stattdessen|ahora|nuev[oa]|plut[ôo]t"
-    r"|maintenant|nouve(?:au|lle))\b",
+    r"\b(?:now|nowadays|already|upped|these days|lately|new|newly|moved|changed|raised|lowered|increased|reduced|cut|went"
+    r"|gone|go up|up to|down to|again|instead|actually|wait|correction|sorry|meant|rather|updated?|started|joined|bought"
+    r"|became|turned|got|since|put off|pushed back|shifted|extended|last day|leaving for|divorce|outgrown|from \w+ on"
+    r"|from (?:today|tomorrow|now|this|next)|as of|renamed|jetzt|neue[nrsm]?|umgezogen|doch|stattdessen|ahora|nuev[oa]"
+    r"|plut[ôo]t|maintenant|nouve(?:au|lle))\b",
     re.IGNORECASE,
 )
+_PARTS = re.compile(r"[,;.!]\s|\band\b")
 _NOT = re.compile(r", not \w")
 _AMOUNT = (
     r"\d{1,9}(?:[.,]\d{1,3})?\s?"
@@ -55,23 +59,26 @@ _OF_NO_USE = frozenset(
     )
 )
 _MOST_NAMES = 12
+_ADVISERS = frozenset(map(stem, "doctor dentist teacher boss manager landlord".split()))
+"""Who changes things for others: "the doctor said that I need meat"."""
 _DIET = frozenset(map(stem, "vegetarian vegan meat fish".split()))
 
 
 def _changed_by(
-    finding: Finding, everything: Sequence[Candidate], wanted: Collection[str], *, group: bool
+    finding: Finding, everything: Sequence[Candidate], question: Question, *, group: bool
 ) -> Candidate | None:
     """Return the newest statement that ends or changes what was found, None where there is none.
 
     Args:
         finding: What is known.
         everything: What was said, all of it, of one minute in its order.
-        wanted: Terms of the question.
+        question: What is asked.
         group: Several people speak: nobody's words change what another said.
     """
     head, told = finding.head, finding.told
     if head.who == "memory" and not told.when:
         return None
+    wanted = question.optional.union(*question.required)
     places = {one.words: at for at, one in enumerate(everything)}
     since = (told.when, places.get(told.words, -1))
     later = [
@@ -81,7 +88,7 @@ def _changed_by(
         and (one.when, places[one.words]) > since
         and one.words != head.words
         and (not group or one.who == told.who)
-        and _changes(one, head, wanted)
+        and (_changes(one, head, wanted) or gives_newer(one, told, question))
     ]
     return max(later, key=lambda one: (one.when, places[one.words]), default=None)
 
@@ -107,20 +114,23 @@ def names_of(memory: str, asker: Said, question: Question) -> str:
     return " ".join(list(named)[:_MOST_NAMES])
 
 
-def _ends(words: str) -> bool:
+def is_over(words: str) -> bool:
     """Say whether words say that something is over, or somewhere else; not that it might be."""
-    return bool(_ENDS.search(words)) and not _UNREAL.search(_OVER.sub(" ", words))
+    return any(
+        _ENDS.search(part) and not _UNREAL.search(_OVER.sub(" ", part))
+        for part in _PARTS.split(words)
+    )
 
 
 def _changes(new: Candidate, old: Candidate, wanted: Collection[str]) -> bool:
     words, known = set(terms(new.words)), set(old.line.terms) | set(terms(old.line.rest))
     named = known - _OF_NO_USE
-    if (words & KIN_TERMS) - known - set(wanted) and not words & named & set(wanted):
+    if (words & KIN_TERMS) - _ADVISERS - known - set(wanted) and not words & named & set(wanted):
         # It is about somebody else.
         return False
     if _DIET & words and _DIET & named and _CHANGES.search(new.words):
         return True
-    if _ends(new.words):
+    if is_over(new.words):
         return bool(words & named)
     if not _CHANGES.search(new.words) and not _NOT.search(new.words):
         return False
@@ -136,7 +146,7 @@ def _units(pattern: re.Pattern[str], text: str) -> set[str]:
 def newest_first(
     findings: Sequence[Finding],
     everything: Sequence[Candidate],
-    wanted: Collection[str],
+    question: Question,
     *,
     group: bool,
 ) -> list[tuple[Candidate | None, list[Finding]]]:
@@ -145,13 +155,13 @@ def newest_first(
     Args:
         findings: What is known.
         everything: What was said.
-        wanted: Terms of the question.
+        question: What is asked.
         group: Several people speak.
     """
     changed: dict[str, tuple[Candidate | None, list[Finding]]] = {}
     stay: list[tuple[Candidate | None, list[Finding]]] = []
     for one in findings:
-        change = _changed_by(one, everything, wanted, group=group)
+        change = _changed_by(one, everything, question, group=group)
         if change is None:
             stay.append((None, [one]))
         else:

@@ -70,9 +70,9 @@ _CODE = re.compile(
 _ASSIGNS = re.compile(r"[\w)\"']\s*=")
 _QUESTION_END = re.compile(r"[?？؟]\s*[)\"'”]*$")
 _ASKS = re.compile(
-    r"(?:what|who|whom|whose|which|how)(?: \w+)?(?: \w+)? (?:is|are|was|were|am|do|does|did|have|has|can|will)\b"
+    r"(?:what|who|whom|whose|which|how)(?: \w+){0,3} (?:is|are|was|were|am|do|does|did|have|has|can|will)\b"
     r"|(?:what|who|where|when|which|how|why) (?:is|are|was|were|am|do|does|did|have|has|can|will|should)\b"
-    r"|(?:what|who|where|when|how)'?s (?:my|our|the)\b"
+    r"|(?:what|who|where|when|how)'?s (?:my|our|the|wrong)\b"
     r"|(?:do|did|am|have|can|was|were|should|will) (?:i|we)\b|(?:is|are|was|were|does|did|has|will|can) (?:my|our|the)\b"
     r"|(?:wie|wo|wer|wann|was|welche\w*) (?:ist|bin|hei\w+|wohne|lebe|mag|alt|habe|sind|arbeite)\b"
     r"|(?:qué|cuál|cuándo|dónde|quién|cómo|cuántos) |(?:quel|quelle|où|quand|comment|combien) |qu'est-ce ",

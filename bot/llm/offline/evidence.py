@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bot.llm.offline.clauses import is_code, sentences, without_code
 from bot.llm.offline.files import FILE, passages_of
@@ -24,7 +24,7 @@ from bot.llm.offline.prompt import ASSISTANT, Passage, Prompt, Said
 from bot.llm.offline.questions import Question, specific, wishes
 from bot.llm.offline.remainder import left_over
 from bot.llm.offline.statements import facts
-from bot.llm.offline.words import KIN_TERMS, key, terms, words
+from bot.llm.offline.words import KIN_TERMS, key, stem, terms, words
 
 _MAX_PASSAGES = 80
 _OWN_PHRASES = re.compile(
@@ -32,6 +32,13 @@ _OWN_PHRASES = re.compile(
     r"|Forgotten|I'll remember|I have that already|I could not|To erase|This is what I know|My )"
 )
 _PAST_ASKED = frozenset(("did", "was", "were", "used", "before", "once", "ever"))
+_NAMED = re.compile(r"(?<=\w )[A-Z]\w+")
+_CALLED = re.compile(
+    r"(?:called |named )?(?:(?:Mr|Mrs|Ms|Dr|Frau|Herr)\.? )?(?P<name>[A-Z][\w'’-]{1,30}(?: [A-Z][\w'’-]{1,30})?)"
+)
+_WHO_IS = re.compile(r"(?:[Mm]y|[Oo]ur) (?P<kin>[a-z]{3,20}),? (?P<name>[A-Z]\w{1,30})\b")
+_NAMING = frozenset(("be", stem("call"), stem("name")))
+_OF_NAMES = frozenset((stem("name"), stem("best"), stem("new"), stem("here")))
 _RANKS = {"memory": 3, "note": 1, "history": 0, ASSISTANT: 0}
 
 
@@ -183,6 +190,21 @@ def gather(
     ]
 
 
+def with_names(question: Question, known: Sequence[Candidate]) -> Question:
+    """Return a question that finds somebody by name, too: "my wife" is Ingrid where that is known."""
+    groups = list(question.required)
+    for at, group in enumerate(groups):
+        for one in known:
+            named = _CALLED.fullmatch(one.line.rest) if one.line.verb in _NAMING else None
+            mine = set(one.line.subject) - _OF_NAMES
+            if named and mine and mine <= group and not one.line.negated:
+                groups[at] = groups[at] | {stem(word) for word in words(named["name"])[-1:]}
+            who = _WHO_IS.match(one.words) if group & KIN_TERMS else None
+            if who and stem(who["kin"].lower()) in group:
+                groups[at] = groups[at] | {stem(who["name"].lower())}
+    return replace(question, required=tuple(groups))
+
+
 def level(candidate: Candidate, question: Question, asker: Said) -> int:
     """Return how well a candidate answers: 3 wholly, 2 its subject, 1 comes near, 0 not."""
     line = candidate.line
@@ -198,7 +220,7 @@ def level(candidate: Candidate, question: Question, asker: Said) -> int:
         return 0
     hit = [group for group in question.required if group & held]
     wanted = frozenset().union(*question.required) | question.optional
-    if _of_somebody_else(candidate, question, asker, wanted):
+    if of_somebody_else(candidate, question, asker, wanted):
         return 1 if set(line.subject) & wanted and not (asker.group and question.personal) else 0
     if len(hit) == len(question.required):
         return 3
@@ -210,9 +232,10 @@ def level(candidate: Candidate, question: Question, asker: Said) -> int:
     return 1 if about or (named and 2 * hit_named >= len(named)) else 0
 
 
-def _of_somebody_else(
+def of_somebody_else(
     candidate: Candidate, question: Question, asker: Said, wanted: frozenset[str]
 ) -> bool:
+    """Say whether a statement is about somebody whom a question does not ask about."""
     line = candidate.line
     if not candidate.understood or question.manner == "topic" or not question.personal:
         return False
@@ -220,7 +243,10 @@ def _of_somebody_else(
         return question.personal
     extra = set(line.subject) - wanted
     shared = set(line.subject) & wanted - ATTRIBUTES
-    return not shared and bool(extra & KIN_TERMS or (extra and not line.owner))
+    if extra & KIN_TERMS:
+        # "My daughter Mia" is who is meant by "Mia"; "my wife's shoe" is not "my shoe".
+        return not any(stem(name.lower()) in shared for name in _NAMED.findall(question.text))
+    return not shared and bool(extra and not line.owner)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,8 @@ _CONTRACTIONS = (
     (re.compile(r"\b(i|we|they|you|he|she|it)'ll\b", re.IGNORECASE), r"\1 will"),
     (re.compile(r"\b(i|we)'d\b(?= (?:\w+ )?(?:like|love|prefer|rather|be|hate|go)\b)", re.IGNORECASE), r"\1 would"),
     (re.compile(r"\b(it|that|he|she|there|what|who|where|when|name)'s\b", re.IGNORECASE), r"\1 is"),
+    (re.compile(r"\b(what|who|where|when|how)s\b(?= )", re.IGNORECASE), r"\1 is"),
+    (re.compile(r"\b(what|who|where|when|how)'d\b", re.IGNORECASE), r"\1 did"),
     (re.compile(r"\bcan(?:'t|not)\b", re.IGNORECASE), "cannot"),
     (re.compile(r"\bwon't\b", re.IGNORECASE), "will not"),
     (re.compile(r"\b(do|does|did|is|are|was|were|have|has|had|could|would|should)n't\b", re.IGNORECASE), r"\1 not"),
@@ -27,6 +29,7 @@ _CONTRACTIONS = (
     (re.compile(r"\bim\b", re.IGNORECASE), "I am"),
 )  # fmt: skip
 
+_UNMARKED = re.compile(r"\b(?:dont|im|whats|whos|wheres|whens|hows)\b", re.IGNORECASE)
 MODALS = frozenset("can cannot could will would shall should may might must".split())
 _PAST = frozenset(
     """
@@ -65,7 +68,7 @@ _IE = frozenset(("dies", "lies", "ties"))
 def expand(text: str) -> str:
     """Return the text with English contractions of pronouns and auxiliaries written out."""
     text = text.replace("’", "'")
-    if "'" not in text and "dont" not in text.lower() and "im " not in text.lower():
+    if "'" not in text and not _UNMARKED.search(text):
         return text
     for pattern, written in _CONTRACTIONS:
         text = pattern.sub(written, text)

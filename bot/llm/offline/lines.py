@@ -26,7 +26,7 @@ from bot.llm.offline.grammar import (
 from bot.llm.offline.words import KIN, KIN_TERMS, key, stem, terms, words
 
 _BULLET = re.compile(r"^\s*(?:[-*+•]|\d+[.)])\s+")
-_SAID_ON = re.compile(r"(?:(?<!\s)\s++)?\(said on \d{4}-\d\d-\d\d\)")
+SAID_ON = re.compile(r"(?:(?<!\s)\s++)?\(said on \d{4}-\d\d-\d\d\)")
 _SAYING = re.compile(r'^(?P<who>.{1,80}?) said: "(?P<words>.*)"$', re.DOTALL)
 _FINITE = (
     frozenset(third(verb) for verb in VERBS)
@@ -120,7 +120,7 @@ class Line:
     @property
     def terms(self) -> frozenset[str]:
         """What it speaks of, with what its form implies."""
-        found = set(terms(_SAID_ON.sub("", self.text)))
+        found = set(terms(SAID_ON.sub("", self.text)))
         found.discard("user")
         if set(self.subject) & KIN_TERMS and re.search(r"(?<=\w )[A-Z]\w+", self.text):
             found.add(stem("name"))
@@ -177,7 +177,7 @@ def parse(line: str, who: str = USER) -> Line:
         return Line(text, saying=saying["words"], owner=saying["who"].casefold())
     if re.match(r"(?:i|my|we|our)\b", text, re.IGNORECASE):
         text = to_third(expand(text), who)
-    plain = _SAID_ON.sub("", expand(text)).rstrip(".!")
+    plain = SAID_ON.sub("", expand(text)).rstrip(".!")
     owner, tokens, attribute = _owner(plain)
     at = _verb(tokens, attribute=attribute)
     if at is None:

@@ -108,6 +108,7 @@ _FORMS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"how old (?:am i|are we)", "age"),
         (r"what age am i", "age"),
         (r"what (?:do|did) (?:i|we) do(?: for (?:a living|work))?", "job"),
+        (r"what (?:does|did) (.{1,60}?) do(?: for (?:a living|work))?", r"\1 job"),
         (r"(?:what is|what's) my (?:job|profession|occupation)", "job"),
         (r"who (?:do|did) i work for|where do (?:i|we) work", "job"),
         (r"where (?:am|are) (?:i|we) (?:from|based)|where do (?:i|we) come from", "origin"),
@@ -120,10 +121,12 @@ _FORMS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     )
 )
 _OPTIONAL = re.compile(
-    r"(?:what|which)(?: (?:kind|sort|type) of)? (?P<of>\w+(?: \w+)?) (?:do|did|does|am|are|is|have|can|should) (?:i|we|my|you)\b",
+    r"(?:what|which)(?: (?:kind|sort|type) of)? (?P<of>\w+(?: \w+)?) (?:do|did|does|am|are|is|have|can|should) (?:i|we|my|you|he|she|they|(?-i:[A-Z])\w+)\b",
     re.IGNORECASE,
 )
 _EITHER = re.compile(r"([\w'’-]{2,40}) or (?:an? |the |my )?([\w'’-]{2,40})")
+_COUNTING = re.compile(r"how (?:long|many (?:day|week|month|year)s)\b", re.IGNORECASE)
+_COUNTED = frozenset(map(stem, "day week month year since ago left".split()))
 _LEADING = frozenset("time day date year month kind sort".split())
 
 
@@ -135,7 +138,7 @@ def _question(text: str, of: Language) -> Question:
     foreign_terms = foreign.question(plain)
     topic = None if foreign_terms else (_TOPIC.fullmatch(plain) or _ABOUT.fullmatch(plain))
     body = foreign_terms or (topic["topic"] if topic else plain)
-    body = next((to for form, to in _FORMS if form.fullmatch(body)), body)
+    body = next((hit.expand(to) for form, to in _FORMS if (hit := form.fullmatch(body))), body)
     optional = _OPTIONAL.match(body)
     loose = frozenset(terms(optional["of"])) if optional else frozenset()
     head = words(plain)[:3]
@@ -143,6 +146,8 @@ def _question(text: str, of: Language) -> Question:
         term for term in terms(body) if term not in ("yesterday", "today") and term not in loose
         and not (term in _LEADING and head[:1] in (["what"], ["which"]) and topic is None)
     ]  # fmt: skip
+    if _COUNTING.match(plain):
+        asked = [term for term in asked if term not in _COUNTED]
     if not asked and loose:
         asked, loose = [term for term in terms(body) if term in loose], frozenset()
     required = _alternatives(body, asked)

@@ -1,9 +1,13 @@
-"""Simple sums with dates: how old somebody is, how long until a day. Pure."""
+"""Simple sums: how old somebody is, how long until a day or since, amounts together. Pure."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import date
+from decimal import Decimal
+
+from bot.llm.offline.words import stem
 
 _MONTHS = (
     "january february march april may june july august september october november december".split()
@@ -17,7 +21,7 @@ _MONTH_FIRST = re.compile(
 )
 _MONTH_YEAR = re.compile(rf"\b({_MONTH}),? (\d{{4}})\b", re.IGNORECASE)
 _ISO = re.compile(r"\b(\d{4})-(\d\d)-(\d\d)\b")
-_YEAR = re.compile(r"\b(?:born|since) (?:\w+ ){0,2}?(\d{4})\b", re.IGNORECASE)
+_YEAR = re.compile(r"\b(?:born|since|in|from) (?:\w+ ){0,2}?((?:19|20)\d\d)\b", re.IGNORECASE)
 _DATES = (
     (_ISO, (1, 2, 3)),
     (_DAY_FIRST, (3, 2, 1)),
@@ -26,9 +30,24 @@ _DATES = (
     (_YEAR, (1, 0, 0)),
 )
 """Patterns, with the groups of year, month and day."""
+_AMOUNT = re.compile(
+    r"(?<![\d.,:€£$])(?P<n>\d{1,9}(?:[.,]\d{1,2})?) ?(?P<unit>[^\W\d_]{1,20}|[€£$%])(?![:\d])"
+    r"|(?P<sign>[€£$]) ?(?P<sum>\d{1,9}(?:[.,]\d{1,2})?)(?![.,:]?\d)"
+)
+_TOGETHER = re.compile(
+    r"\bhow (?:much|many)\b.{0,200}\b(?:together|altogether|in total|in all|combined)\b",
+    re.IGNORECASE,
+)
+_LEFT = re.compile(
+    r"\bhow (?:much|many)\b.{0,100}\b(?:still owe|left over|more .{0,40}need)\b", re.IGNORECASE
+)
 _HOW_OLD = re.compile(r"\bhow old\b", re.IGNORECASE)
+_YEARS_AGO = re.compile(r"\bhow many years (?:ago|is it|has it)\b", re.IGNORECASE)
+_AGO = re.compile(
+    r"\bhow (?:many (days|weeks)\b.{0,60}\b(?:ago|since)\b|long ago\b)", re.IGNORECASE
+)
 _UNTIL = re.compile(
-    r"\bhow (?:many (days|weeks)\b.{0,60}\b(?:until|till|to|before)|long\b.{0,60}\b(?:until|till))\b",
+    r"\bhow (?:many (days|weeks)\b.{0,60}\b(?:until|till|to|before|left|remain)|long\b.{0,60}\b(?:until|till))\b",
     re.IGNORECASE,
 )
 _BORN = re.compile(r"\bborn\b|\bdate of birth\b", re.IGNORECASE)
@@ -64,14 +83,48 @@ def reckoned(question: str, known: str, today: date, said: date | None = None) -
     if _FOR_HOW_LONG.search(question):
         began = _BEGAN.search(known) and not _ENDS.search(known)
         return _years(told, today, 0) if began else ""
-    asked = _UNTIL.search(question)
-    day = _next(told, said or today) if asked else None
-    if asked is None or day is None or day < today:
+    if _YEARS_AGO.search(question):
+        return _years(told, today, 0)
+    until, ago = _UNTIL.search(question), _AGO.search(question)
+    asked = until or ago
+    day = _next(told, said or today) if until else _last(told, said or today)
+    if asked is None or day is None or (day < today if until else day > today):
         return ""
-    days = (day - today).days
+    days, way = abs((day - today).days), "until" if until else "since"
     if (asked[1] or "").lower() == "weeks":
-        return f"{days / 7:.1f} weeks, until {day.isoformat()}.".replace(".0 ", " ")
-    return f"{days} day{'s' * (days != 1)}, until {day.isoformat()}."
+        return f"{days / 7:.1f} weeks, {way} {day.isoformat()}.".replace(".0 ", " ")
+    return f"{days} day{'s' * (days != 1)}, {way} {day.isoformat()}."
+
+
+def asks_total(question: str) -> bool:
+    """Say whether a question asks for the sum of several amounts."""
+    return bool(_TOGETHER.search(question))
+
+
+def asks_sum(question: str) -> bool:
+    """Say whether a question asks for what has to be reckoned from amounts, which no one statement says."""
+    return asks_total(question) or bool(_LEFT.search(question))
+
+
+def total(known: Sequence[str]) -> str:
+    """Return the sum of amounts of one unit, one a sentence; empty where they are not that."""
+    found = [
+        [(hit["n"] or hit["sum"], hit["unit"] or hit["sign"]) for hit in _AMOUNT.finditer(one)]
+        for one in known
+    ]
+    units = (
+        set.intersection(*({stem(unit.lower()) for _, unit in one} for one in found))
+        if found
+        else set()
+    )
+    if len(found) < 2 or len(units) != 1:
+        return ""
+    [unit] = units
+    amounts = [[(n, name) for n, name in one if stem(name.lower()) == unit] for one in found]
+    if any(len(one) != 1 for one in amounts):
+        return ""
+    parts = [Decimal(one[0][0].replace(",", ".")) for one in amounts]
+    return f"{sum(parts):f} {amounts[0][0][1]}, which is {' + '.join(f'{one:f}' for one in parts)}."
 
 
 def _years(told: _Found, today: date, before: int) -> str:
@@ -110,6 +163,18 @@ def _next(told: _Found, since: date) -> date | None:
             return date(year, month, day)
         named = date(since.year, month, day)
         return named if named >= since else date(since.year + 1, month, day)
+    except ValueError:
+        return None
+
+
+def _last(told: _Found, until: date) -> date | None:
+    """Return a day; without a year, the last one."""
+    year, month, day = told
+    try:
+        if year:
+            return date(year, month, day)
+        named = date(until.year, month, day)
+        return named if named <= until else date(until.year - 1, month, day)
     except ValueError:
         return None
 

@@ -26,7 +26,7 @@ STOP_WORDS = frozenset(
     being do does did done have has had having can could will would shall should may might must not
     no yes any some ever never again also just really very much many too please ok okay oh well
     tell told say said know remember mention mentioned kind sort type again still now currently before previously formerly
-    user s t d ll ve re m actually usually always often sometimes already more most anymore longer stopped quit
+    each per every until till user s t d ll ve re m actually usually always often sometimes already more most anymore longer stopped quit
     ich mein meine meinen meiner bin ist wie wo was wann wer und der die das ein eine du mir mich
     je mon ma mes j suis est que qui quel quelle où quand comment et le la les un une des du de à ai
     yo mi mis soy es qué que cuál cuándo dónde quién cómo y el los las un una me en al
@@ -40,6 +40,14 @@ _IRREGULAR = {
     "kids": "child", "kid": "child", "wives": "wife", "left": "leave", "got": "get", "made": "make",
     "came": "come", "kept": "keep", "felt": "feel", "ran": "run", "sold": "sell", "lost": "lose",
     "broke": "break", "began": "begin", "chose": "choose", "won": "win", "built": "build",
+    "going": "go", "doing": "do", "gave": "give", "given": "give", "burnt": "burn", "learnt": "learn",
+    "taken": "take", "flew": "fly", "flown": "fly", "fell": "fall", "forgot": "forget", "rode": "ride",
+    "sent": "send", "spent": "spend", "stood": "stand", "slept": "sleep", "swam": "swim", "threw": "throw",
+    "wore": "wear", "thought": "think", "brought": "bring", "caught": "catch", "held": "hold",
+    "heard": "hear", "knew": "know", "known": "know", "led": "lead", "lent": "lend", "paid": "pay",
+    "rang": "ring", "sang": "sing", "shot": "shoot", "stole": "steal", "stolen": "steal", "woke": "wake",
+    "written": "write", "driven": "drive", "broken": "break", "chosen": "choose", "grown": "grow",
+    "hid": "hide", "hidden": "hide", "spoken": "speak", "worn": "wear", "planned": "plan",
 }  # fmt: skip
 
 _SAME = (
@@ -62,6 +70,7 @@ _SAME = (
     "marry married",
     "study studies studied",
     "appointment appt",
+    "fly flight plane",
 )
 
 KINDS = {
@@ -76,6 +85,7 @@ KINDS = {
     "diet": "vegetarian vegan eat",
     "age": "birthday",
     "vehicle": "car bike motorcycle",
+    "car": "park",
 }
 
 KIN = frozenset(

@@ -10,7 +10,8 @@ import pytest
 
 from bot.cli.main import main
 from bot.consolidation.checking import NO_LONGER
-from bot.evals.claims import figures, judge_all, read_claims
+from bot.evals.claims import LabelledClaim, figures, judge_all
+from bot.evals.labels import read_labels
 from bot.testing.scripted_model import ScriptedModel, judges, says
 
 OURS = Path(__file__).parents[3] / "evals" / "claims.jsonl"
@@ -90,7 +91,7 @@ def test_each_wrong_one_is_shown_with_its_reason(file, capsys):
         (json.dumps(HONEST | {"fact": "x"}), "line 1: it: Value error, add has no fact"),
         (json.dumps(HONEST | {"cites": [{"message": 1, "quote": "x"}]}), "a message that is not there"),
         (json.dumps(HONEST | {"unknown": 1}), "line 1: unknown: Extra inputs"),
-        ("", "has no claims"),
+        ("", "is empty"),
     ],
 )  # fmt: skip
 def test_a_file_that_is_not_one_of_claims_is_told_where(file, capsys, line, why):
@@ -108,7 +109,7 @@ def test_our_own_claims_are_believed_no_less_and_no_more_than_before(capsys):
 
 @pytest.mark.parametrize("name", ["claims", "claims-hard", "claims-held-out"])
 async def test_a_judge_who_is_right_is_stopped_by_no_rule_and_lets_nothing_else_in(name):
-    claims = read_claims(OURS.with_name(f"{name}.jsonl"))
+    claims = read_labels(OURS.with_name(f"{name}.jsonl"), LabelledClaim)
 
     def ruling(asked: dict[str, Any]) -> str:
         claim = asked["claim"].removeprefix(NO_LONGER).strip()

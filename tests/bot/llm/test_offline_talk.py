@@ -185,9 +185,9 @@ async def test_a_question_as_people_ask_it_finds_what_was_said(said, asked, expe
     assert "The closest thing" not in answer
 
 
-async def test_how_many_is_answered_with_the_number_first():
+async def test_how_many_is_answered_with_what_has_a_number():
     _, answer = await _told("I have two kids", "My kid Leo likes Lego", "how many kids do I have?")
-    assert answer.startswith("- You have two kids.")
+    assert answer.startswith("You have two kids.")
 
 
 CODE = (
