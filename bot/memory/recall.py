@@ -18,6 +18,7 @@ from itertools import zip_longest
 
 from bot.embeddings.vectors import VectorIndex
 from bot.memory.attachments import attachments
+from bot.memory.dates_meant import dates_meant
 from bot.memory.facts.citing import words_in
 from bot.memory.facts.fact import Evidence
 from bot.memory.fusion import search_tape
@@ -30,6 +31,7 @@ from bot.memory.words import words_of
 from bot.tape.entries import TapeEntry
 from bot.tape.search import LONGEST_QUERY, Hit
 from bot.tape.service import TapeService
+from bot.tape.text import split_quotations
 
 _SHOWN = 400
 _CANDIDATES, _MOST_CANDIDATES = 4, 100
@@ -124,10 +126,11 @@ async def recall(
     """
     since = now - timedelta(days=days)
     wanted = (query or "").strip()[:LONGEST_QUERY]
+    meant = dates_meant(split_quotations(wanted)[1], now.astimezone(timezone).date())
     zone = _from_zone(snapshot, since.astimezone(timezone).date().isoformat(), facts)
     hits = await search_tape(
         tape,
-        wanted,
+        f"{wanted} {meant}".rstrip(),
         kinds=_FOUND,
         limit=min(_CANDIDATES * limit, _MOST_CANDIDATES),
         since=since,

@@ -1,0 +1,63 @@
+"""Words for a date weigh as the date that they mean on the day of the question."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+
+import pytest
+
+from bot.memory.dates_meant import dates_meant
+from bot.memory.recall import recall
+from bot.memory.snapshot import MemorySnapshot
+from bot.tape.entries import message
+from bot.tape.service import TapeService
+from bot.tape.stores.file import FileTapeStore
+
+TODAY = date(2026, 11, 24)  # A Tuesday.
+
+
+@pytest.mark.parametrize(
+    ("question", "dates"),
+    [
+        ("What did I eat yesterday?", "23 November 2026"),
+        ("Was habe ich vorgestern gesagt?", "22 November 2026"),
+        ("Where was I last month?", "October 2026"),
+        ("Where was I last year?", "2025"),
+        ("What did I buy last Tuesday?", "17 November 2026"),
+        ("What did I buy last Monday?", "23 November 2026"),
+        ("Where did we go last summer?", "2026"),
+        ("Where did we go last winter?", "2026"),
+        ("Who came two weeks ago?", "10 November 2026"),
+        ("Who came 3 months ago?", "August 2026"),
+        ("Who came 12 months ago?", "November 2025"),
+        ("Who came a year ago?", "2025"),
+        ("Who came two weeks before the trip?", ""),
+        ("Is the last day a Friday?", ""),
+        ("", ""),
+    ],
+)
+def test_a_question_means(question, dates):
+    assert dates_meant(question, TODAY) == dates
+
+
+def test_a_season_that_is_not_over_was_last_year():
+    assert dates_meant("last summer", date(2026, 7, 1)) == "2025"
+
+
+async def test_what_was_said_then_comes_first_and_the_rest_is_still_found(tmp_path):
+    store = FileTapeStore(tmp_path, sync=False)
+    await store.create_tape("a")
+    days = ("2026-09-12", "2026-10-14", "2026-11-03")
+    said = [
+        message("user", text, sent=f"{day}T10:00:00+00:00")
+        for at, day in enumerate(days)
+        for text in (f"I run along the river, round {at}.", "It rained.", "Tea is ready.")
+    ]
+    await store.append_many("a", [*said, message("user", "Where did I run last month?")])
+    found = await recall(
+        TapeService(store, "a"), MemorySnapshot(), "Where did I run last month?", days=365,
+        now=datetime(2026, 11, 24, tzinfo=UTC), timezone=UTC,
+    )  # fmt: skip
+    assert found[0].when[:7] == "2026-10"
+    assert {one.when[:7] for one in found} == {"2026-09", "2026-10", "2026-11"}
+    await store.close()
