@@ -89,6 +89,10 @@ class Grounds:
         """What of that they state: no questions, suppositions or jokes."""
         return " ".join(filter(is_statement, sentences(self.said)))
 
+    def in_other_words(self, text: str) -> bool:
+        """Say whether a judge may find that what is stated now says a text, with no word of it: in another language."""
+        return self.judged and bool(self.stated) and not overlap(text, self.said)
+
 
 @dataclass(frozen=True, slots=True)
 class _Rest:
@@ -170,8 +174,10 @@ def _rest(text: str, grounds: Grounds) -> _Rest:
     said = grounds.said
     from_others = not grounds.others.isdisjoint(words_of(text))
     if grounds.changed and (not overlap(text, said) or from_others):
-        # Nothing of it was said now: the facts are put in order.
-        return _on_facts(text, grounds) or _Rest(why=_unsaid(text, grounds))
+        # Nothing of it was said now: the facts are put in order; or it was said in another language.
+        ordered = _on_facts(text, grounds)
+        if ordered or from_others or not grounds.in_other_words(text):
+            return ordered or _Rest(why=_unsaid(text, grounds))
     if not asking or from_others:
         return _Rest(why=_unsaid(text, grounds))
     # In other words, or in another language: names, numbers and dates must be there all the same.

@@ -162,8 +162,11 @@ def _checked(made: Proposal, fact: Fact | None, heir: str, grounds: Grounds) -> 
 
 
 def _adds_information(text: str, grounds: Grounds) -> bool:
-    """Say whether a text says what the facts do not that are changed: a literal, or some words that are stated now."""
-    if missing(text, grounds.known, None, loose=True) is not None:
+    """Say whether a text says what the facts do not that are changed: a literal, or some words that are stated now.
+
+    What is stated in another language shares no word with it: that is for the judge to say.
+    """
+    if missing(text, grounds.known, None, loose=True) is not None or grounds.in_other_words(text):
         return True
     words, known = words_of(text), set(words_of(grounds.known))
     new = [one for one in words if one not in known]

@@ -352,3 +352,19 @@ async def test_undo_takes_back_what_was_learned_and_not_the_judges_word_on_it(tm
 def claims_of(request: ModelRequest) -> list[dict[str, object]]:
     lines = str(request.messages[-1]["content"]).splitlines()
     return [json.loads(line) for line in lines if line.startswith("{")]
+
+
+@pytest.mark.parametrize(
+    ("ruling", "believed"),
+    [("supported", "The user trains new drivers."), ("not_supported", "The user drives buses.")],
+)
+async def test_a_change_that_is_told_in_another_language_is_for_the_judge_to_hold(
+    tmp_path, ruling, believed
+):
+    model = saving("The user trains new drivers.", always(ruling), over=1)
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("/memory add The user drives buses.")
+        await host.channel.ask("Od poniedziałku szkolę nowych kierowców.")
+        await until_judged(host)
+        memory = str(await host.channel.ask("/memory"))
+    assert believed in memory
