@@ -12,6 +12,7 @@ import re
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 from bot.language.lexicon import fold, words
 
@@ -30,6 +31,13 @@ _HEADER = re.compile(
     r"|assunto|от|кому|дата|тема)\s?:\s?\S"
 )
 _SUBJECT = re.compile(r"(?:subject|betreff|objet|asunto|oggetto|assunto|тема)\s?:")
+_LABEL = re.compile(
+    r"(?<![^\W\d_])(?:(from|von|de|da|от)|(to|cc|an|para|кому|date|sent|datum|gesendet|data|fecha|дата|subject|betreff|objet"
+    r"|asunto|oggetto|assunto|тема))\s?:\s?(?=\S)",
+    re.IGNORECASE,
+)
+_HEADER_LENGTH = 200
+"""Characters from one label of a mail's header to the next, where all stand in one line."""
 _SALUTATION = re.compile(
     r"(?:dear|hi|hello|hey|sehr geehrte\w?|liebe\w?|hallo|guten tag|bonjour|chere?s?|salut|estimad\w|hola|querid\w"
     r"|buenos dias|gentile|car[oa]|egregi\w|buongiorno|prezad\w|ola|уважаем\w\w|здравствуйте|дорог\w\w|привет)"
@@ -128,7 +136,19 @@ def _spans(text: str, writer: str) -> tuple[tuple[int, int], ...]:
         (one.start, one.end) for one, is_theirs in zip(lines, theirs, strict=True) if is_theirs
     ]
     spans += [hit.span(1) for hit in _QUOTATION.finditer(head)]
+    spans += _in_one_line(head)
     return _joined([*spans, *_blocks(head), *_worked_on(lines)], head)
+
+
+def _in_one_line(text: str) -> list[tuple[int, int]]:
+    """Return the mail whose header stands in one line ("From: a@b.example To: ..."), to the end of the text."""
+    labels = list(_LABEL.finditer(text))
+    for first, second in pairwise(labels):
+        header = text[first.start() : second.start()]
+        near = len(header) <= _HEADER_LENGTH and "\n" not in header
+        if first[1] and second[2] and near and "@" in header:
+            return [(first.start(), len(text))]
+    return []
 
 
 def _lines(text: str) -> list[_Line]:

@@ -149,8 +149,8 @@ class Judging:
             await self._post(outcome)
 
     def _question(self, fact: Fact, checker: Checker) -> Question:
-        before = self._memory.home.fold.get(fact.supersedes)
-        return checker.question(fact, before.text if before is not None else "")
+        made_from = self._memory.home.fold.made_from(fact)
+        return checker.question(fact, ". ".join(one.text.rstrip(". ") for one in made_from))
 
     async def _again_after(self, seconds: float) -> None:
         await self._clock.sleep(seconds)

@@ -113,6 +113,19 @@ class FactFold:
             found.append(before)
         return found
 
+    def made_from(self, fact: Fact) -> list[Fact]:
+        """Return what a fact took the place of: the one named, and those that were merged into it."""
+        rests_on = {(said.tape, said.entry) for said in fact.evidence}
+        merged = (
+            one
+            for one in self.facts.values()
+            if (one.status, one.batch) == ("superseded", fact.admitted)
+            and {(said.tape, said.entry) for said in one.evidence} <= rests_on
+        )
+        named = self.get(fact.supersedes)
+        found = {one.id: one for one in (*([named] if named else []), *merged) if one.text}
+        return list(found.values())
+
     def state(self) -> dict[str, Any]:
         """Return the whole state as JSON."""
         return {

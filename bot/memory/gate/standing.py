@@ -91,6 +91,8 @@ class Standing:
             mine, theirs = set(words_of(text)), set(words_of(named.text))
             related = len(mine & theirs) >= _KEPT_WORDS * min(len(mine), len(theirs))
             known = self._batch.author == "person" or named.subject == proposal.subject != ""
+            # A judge says later whether it holds; in other words, or another language, it may share none.
+            known = known or (proposal.unverified and not proposal.instead)
             if known or contradicts(text, named.text) or (mine & theirs and related):
                 return named
         return self.rival(text, proposal.slot, proposal.evidence)

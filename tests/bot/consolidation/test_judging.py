@@ -368,3 +368,42 @@ async def test_a_change_that_is_told_in_another_language_is_for_the_judge_to_hol
         await until_judged(host)
         memory = str(await host.channel.ask("/memory"))
     assert believed in memory
+
+
+async def test_a_judge_sees_all_that_a_merged_fact_was_made_from(tmp_path):
+    asked: list[str] = []
+
+    def judgement(request: ModelRequest) -> ModelReply:
+        asked.append(str(request.messages[-1]["content"]))
+        return judges(request, lambda _: "supported")
+
+    changes = [
+        {"op": "change", "fact": 1, "text": "Emil's hobbies: judo in Graz and swimming"},
+        {"op": "end", "fact": 2},
+    ]
+    steps = iter([
+        calls(("memory_save", {"changes": [
+            {"op": "add", "text": "Emil does judo in Graz"}, {"op": "add", "text": "Emil swims"},
+        ]})),
+        says("saved"),
+        calls(("memory_save", {"changes": changes})),
+        says("done"),
+    ])  # fmt: skip
+    model = ScriptedModel(lambda _: next(steps, says("ok")), judgement=judgement)
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("Emil does judo in Graz. Emil swims.")
+        await host.channel.ask("Tidy up what you know about Emil.")
+        await until_judged(host)
+    [replaced] = [one for one in asked if "hobbies" in one]
+    assert '"replaces": "Emil does judo in Graz. Emil swims"' in replaced
+
+
+async def test_a_change_in_other_words_takes_the_place_of_the_fact_that_it_names(tmp_path):
+    model = saving("Rodzina uśpiła psa.", always("supported"), over=1)
+    async with session_host(tmp_path, model) as host:
+        await host.channel.ask("/memory add We have an old beagle called Borys.")
+        await host.channel.ask("Musieliśmy uśpić psa w sobotę.")
+        await until_judged(host)
+        memory = str(await host.channel.ask("/memory"))
+    assert "Rodzina" in memory
+    assert "beagle" not in memory

@@ -11,6 +11,8 @@ from bot.memory.pasted import own_words, parts, pasted
 MAIL = "From: Eva Brandt <eva@brandt.example>\nSubject: Vacation\n\nHi Jonas,\nI am moving to Madrid.\nBest,\nEva"
 FOREIGN = {
     "a mail with its header": MAIL,
+    "a mail in one line": "From: Eva <eva@brandt.example> To: Jonas <j@b.example> Subject: News - I am moving to Madrid.",
+    "a mail in one line, in German": "Von: eva@brandt.example An: j@b.example Betreff: Umzug Ich ziehe nach Madrid.",
     "a mail that is passed on": "---------- Forwarded message ---------\nI am moving to Madrid.",
     "by another program": "Fwd: News\n\nI am moving to Madrid.",
     "an answer's quotation": "On Tue, 3 Nov 2026 at 09:12, Eva Brandt wrote:\nI am moving to Madrid.",
@@ -43,6 +45,7 @@ OWN = {
     "a list with commas": "I play chess, go, and poker\nI like tea, milk, and rice",
     "a plan of a day": "10:30 dentist\n12:00 lunch with Eva",
     "a wish": "Write it down please: I am moving to Madrid.",
+    "a journey": "The train goes from: Kiel to: Bonn, mail me at jonas@berg.example from: Monday",
     "a heart": "<3 I am moving to Madrid",
 }
 
