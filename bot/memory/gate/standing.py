@@ -9,6 +9,8 @@ from bot.memory.gate.likeness import contradicts, folded, same
 from bot.memory.words import words_of
 
 _KEPT_WORDS = 0.3
+_STEM = 4
+_OF_ALL = frozenset({"user"})
 
 
 class Standing:
@@ -91,8 +93,8 @@ class Standing:
             mine, theirs = set(words_of(text)), set(words_of(named.text))
             related = len(mine & theirs) >= _KEPT_WORDS * min(len(mine), len(theirs))
             known = self._batch.author == "person" or named.subject == proposal.subject != ""
-            # A judge says later whether it holds; in other words, or another language, it may share none.
-            known = known or (proposal.unverified and not proposal.instead)
+            # In another language one name is enough, in whatever case; a judge says later whether it holds.
+            known = known or (proposal.unverified and not proposal.instead and _akin(mine, theirs))
             if known or contradicts(text, named.text) or (mine & theirs and related):
                 return named
         return self.rival(text, proposal.slot, proposal.evidence)
@@ -126,6 +128,16 @@ class Standing:
         theirs = max((one.when for one in rival.evidence), default="")
         learned = self._batch.author in ("consolidation", "import", "assistant")
         return bool(mine) and mine < theirs and learned
+
+
+def _akin(mine: set[str], theirs: set[str]) -> bool:
+    """Say whether one of the words begins as one of the others does: "Borys", "Borysa"."""
+    return any(
+        one.startswith(other) or other.startswith(one)
+        for one in mine - _OF_ALL
+        for other in theirs - _OF_ALL
+        if min(len(one), len(other)) >= _STEM
+    )
 
 
 def _speakers(evidence: tuple[Evidence, ...]) -> set[str]:

@@ -398,12 +398,18 @@ async def test_a_judge_sees_all_that_a_merged_fact_was_made_from(tmp_path):
     assert '"replaces": "Emil does judo in Graz. Emil swims"' in replaced
 
 
-async def test_a_change_in_other_words_takes_the_place_of_the_fact_that_it_names(tmp_path):
-    model = saving("Rodzina uśpiła psa.", always("supported"), over=1)
+@pytest.mark.parametrize(
+    ("old", "stays"),
+    [("We have an old beagle called Borys.", False), ("I am allergic to nuts.", True)],
+)
+async def test_a_change_in_another_language_takes_the_place_of_a_fact_on_the_same_matter(
+    tmp_path, old, stays
+):
+    model = saving("Rodzina uśpiła psa Borysa.", always("supported"), over=1)
     async with session_host(tmp_path, model) as host:
-        await host.channel.ask("/memory add We have an old beagle called Borys.")
-        await host.channel.ask("Musieliśmy uśpić psa w sobotę.")
+        await host.channel.ask(f"/memory add {old}")
+        await host.channel.ask("Musieliśmy uśpić Borysa, naszego psa, w sobotę.")
         await until_judged(host)
         memory = str(await host.channel.ask("/memory"))
     assert "Rodzina" in memory
-    assert "beagle" not in memory
+    assert (old in memory) is stays
