@@ -26,7 +26,8 @@ _WORDS = re.compile(
     r"|last (?P<weekday>" + "|".join(_WEEKDAYS) + r")"
     r"|last (?P<season>spring|summer|autumn|fall|winter)"
     r"|(?P<count>\d{1,3}|an?|two|three|four|five|six) (?P<unit>day|week|month|year)s? ago)\b",
-    re.IGNORECASE,
+    # In ASCII: of other scripts some letters count as these in another case.
+    re.IGNORECASE | re.ASCII,
 )  # fmt: skip
 _COUNTS = {"a": 1, "an": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
 _ENDS = {"spring": 6, "summer": 9, "autumn": 12, "fall": 12, "winter": 3}

@@ -11,9 +11,17 @@ import re
 from collections.abc import Sequence
 from datetime import date, timedelta
 
-from bot.llm.offline.changes import is_over, newest_first
+from bot.llm.offline.changes import is_over, is_unreal, newest_first
 from bot.llm.offline.compartments import asked_value, kinds_asked, told_value, told_work
-from bot.llm.offline.evidence import Candidate, Finding, gather, level, settle, with_names
+from bot.llm.offline.evidence import (
+    Candidate,
+    Finding,
+    gather,
+    level,
+    of_somebody_else,
+    settle,
+    with_names,
+)
 from bot.llm.offline.files import FILE
 from bot.llm.offline.fitting import LIGHT, OF_ASKING, fits, has_one_value, lacks
 from bot.llm.offline.grammar import USER, sentence, to_second
@@ -228,7 +236,11 @@ def _together(
     found = {
         key(one.line.text): one
         for one in everything
-        if one.first_hand and any(group & one.line.terms for group in named)
+        if one.first_hand
+        and any(group & one.line.terms for group in named)
+        and not (one.line.negated or is_unreal(one.line.text))
+        and (not asker.group or one.who in (asker.who, asker.name))
+        and not of_somebody_else(one, question, asker, question.optional.union(*named))
     }
     covered = all(any(group & one.line.terms for one in found.values()) for group in named)
     summed = total([one.line.text for one in found.values()]) if covered else ""

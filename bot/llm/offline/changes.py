@@ -114,6 +114,11 @@ def names_of(memory: str, asker: Said, question: Question) -> str:
     return " ".join(list(named)[:_MOST_NAMES])
 
 
+def is_unreal(words: str) -> bool:
+    """Say whether words deny, suppose or wish."""
+    return bool(_UNREAL.search(words))
+
+
 def is_over(words: str) -> bool:
     """Say whether words say that something is over, or somewhere else; not that it might be."""
     return any(

@@ -186,4 +186,4 @@ def _number(hit: re.Match[str], group: int) -> int:
         return 0
     if told.isdecimal():
         return int(told)
-    return next(at for at, name in enumerate(_MONTHS, 1) if name[:3] == told[:3].lower())
+    return next((at for at, name in enumerate(_MONTHS, 1) if name[:3] == told[:3].lower()), 0)

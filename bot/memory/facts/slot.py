@@ -24,9 +24,11 @@ _SEVERAL = frozenset(
     for word in (
         "allergy intolerance language child children kid son daughter sibling brother sister pet hobby interest friend"
         " colleague skill goal plan trip dislike like preference medication illness condition fact note other"
-        " appointment contact habit instrument sport task reminder event experience"
+        " appointment contact habit instrument sport task reminder event experience restriction medicine drug vehicle"
+        " cat dog grandson granddaughter cousin aunt uncle info information detail alert misc data"
+        " allergie sprache kind sohn tochter bruder schwester haustier alergia idioma hijo hija hermano hermana mascota"
     ).split()
-    for stem in words_of(f"{word} {word.removesuffix('y')}ies {word}s")
+    for stem in words_of(f"{word} {word.removesuffix('y')}ies {word}s {word}n {word}er")
 )
 
 
@@ -43,8 +45,9 @@ def slot_words(slot: str) -> frozenset[str]:
         frozenset(words_of(part)) for part in slot[:LONGEST_SLOT].rpartition(":")
     )
     subject, attribute = subject - _SMALL, attribute - _SMALL
-    # "Mia: age" is one; of "son: age" there may be two.
-    if attribute <= _SEVERAL or (subject and subject <= _SEVERAL):
+    # "Mia: age" is one, and so is "daughter Mia: age"; of "son: age" there may be two.
+    named = any(word[:1].isupper() for word in slot.rpartition(":")[0].split())
+    if not attribute or attribute & _SEVERAL or (subject & _SEVERAL and not named):
         return frozenset()
     return subject | attribute
 

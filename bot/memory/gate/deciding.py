@@ -263,6 +263,7 @@ class Deciding:
                 and self._standing.same_source(proposal, one)
             ):
                 closed = self._close(one)
+                self._ended += 1
                 ending = Proposal("retire", fact=one.id)
                 found.append(Decided(ending, "approved", f"fact {fact.id} is newer", closed))
         return found

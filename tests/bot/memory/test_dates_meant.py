@@ -33,6 +33,7 @@ TODAY = date(2026, 11, 24)  # A Tuesday.
         ("Who came a year ago?", "2025"),
         ("Who came two weeks before the trip?", ""),
         ("Is the last day a Friday?", ""),
+        ("What happened last ſunday, yeſterday, or fıve days ago?", ""),
         ("", ""),
     ],
 )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import examples
 from test_scope_facts import learn, said, scope_on
 
+from bot.errors import MemoryRefused
 from bot.memory.facts.proposals import Batch, Judgement, Proposal
 from bot.memory.facts.slot import same_slot, shown_slot
 from bot.memory.scope import ScopeMemory
@@ -39,6 +42,10 @@ def texts(scope: ScopeMemory) -> list[str]:
         ("user: allergies", "user: allergies", False),
         ("user: languages", "user: languages", False),
         ("son: age", "son: age", False),
+        ("user: food allergies", "user: food allergy", False),
+        ("Nutzer: Allergien", "Nutzer: Allergien", False),
+        ("cat: name", "cat: name", False),
+        ("daughter Mia: age", "daughter Mia: age", True),
         ("child", "child", False),
     ],
 )
@@ -69,6 +76,16 @@ async def test_what_may_have_several_values_adds(scope):
         text = f"The user is allergic to {what}."
         await learn(scope, text, said(text, at, day=at), slot="user: allergies")
     assert len(texts(scope)) == 2
+
+
+async def test_no_one_fact_ends_much_of_memory_by_a_slot_that_says_little(scope):
+    for at, what in enumerate(("tea", "jazz", "chess", "rain", "Oslo"), start=1):
+        await learn(scope, f"The user likes {what}.", said(f"I like {what}", at))
+    for one in scope.active():
+        scope.fold.facts[one.id] = replace(one, slot="user: thing")
+    with pytest.raises(MemoryRefused):
+        await learn(scope, "A new bike.", said("a new bike", 9, day=3), slot="user: thing")
+    assert len(texts(scope)) == 5
 
 
 async def test_an_older_value_that_comes_late_does_not_end_the_newer(scope):
