@@ -77,11 +77,7 @@ def eval_claims(path: Path, as_json: bool, settings: Settings) -> int:
     for one in judged:
         if one.wrong:
             print(_wrong(one))
-    for name in ("honest", "dishonest"):
-        counts = dict(told[name])
-        n = counts.pop("n")
-        shares = ", ".join(f"{count} {what}" for what, count in counts.items())
-        print(f"{name}: {n} ({shares})")
+    _print_counts({name: told[name] for name in ("honest", "dishonest")})
     return 0
 
 
@@ -106,10 +102,7 @@ def eval_answers(path: Path, as_json: bool, settings: Settings) -> int:
         if one.verdict != "right":
             said = " / ".join(one.label.said)
             print(f"{one.verdict}: {said!r}, {one.label.ask!r}: {one.text!r}")
-    for name, counts in told.items():
-        n = counts.pop("n")
-        shares = ", ".join(f"{count} {what}" for what, count in sorted(counts.items()))
-        print(f"{name}: {n} ({shares})")
+    _print_counts(told)
     return 0
 
 
@@ -133,6 +126,13 @@ async def _judged(claims: Sequence[LabelledClaim], settings: Settings) -> tuple[
             await model.aclose()
             if judge is not None and judge is not model:
                 await judge.aclose()
+
+
+def _print_counts(told: Mapping[str, Mapping[str, int]]) -> None:
+    """Print how many of each kind there are, and what became of them."""
+    for name, counts in told.items():
+        shares = ", ".join(f"{count} {what}" for what, count in counts.items() if what != "n")
+        print(f"{name}: {counts['n']} ({shares})")
 
 
 def _wrong(judged: Judged) -> str:

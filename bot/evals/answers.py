@@ -101,6 +101,6 @@ def counted(answered: Sequence[Answered]) -> dict[str, Any]:
     changes = [one.verdict for one in answered if one.label.old]
     others = [one.verdict for one in answered if not one.label.old]
     return {
-        name: {"n": len(some), **Counter(some)}
+        name: {"n": len(some), **dict(sorted(Counter(some).items()))}
         for name, some in (("changes", changes), ("questions", others))
     }

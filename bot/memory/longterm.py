@@ -143,6 +143,7 @@ class LongTermMemory:
                 "add",
                 fact.text,
                 subject=fact.subject,
+                slot=fact.slot,
                 evidence=fact.evidence,
                 unverified=fact.unverified,
             )

@@ -117,6 +117,7 @@ def _proposed(fact: Fact, evidence: tuple[Evidence, ...]) -> Proposal:
         "add",
         fact.text,
         subject=fact.subject,
+        slot=fact.slot,
         evidence=evidence,
         unverified=fact.unverified,
     )

@@ -167,7 +167,7 @@ def settled(fact: Fact, said: Judgement) -> Proposal:
         return Proposal("refute", fact=fact.id, judgement=said)
     who = f"{stated[0].who} " if stated[0].origin == "member" else ""
     refuted = Proposal("refute", f'{who}said: "{words}"', fact.id, judgement=said)
-    return replace(refuted, subject=fact.subject, evidence=tuple(stated))
+    return replace(refuted, subject=fact.subject, slot=fact.slot, evidence=tuple(stated))
 
 
 def _is_kept(one: Evidence) -> bool:

@@ -23,7 +23,7 @@ from bot.llm.offline.evidence import (
     with_names,
 )
 from bot.llm.offline.files import FILE
-from bot.llm.offline.fitting import LIGHT, OF_ASKING, fits, has_one_value, lacks
+from bot.llm.offline.fitting import LIGHT, OF_ASKING, fits, lacks
 from bot.llm.offline.grammar import USER, sentence, to_second
 from bot.llm.offline.lines import SAID_ON, Line, parse
 from bot.llm.offline.merge import facts_of
@@ -276,17 +276,6 @@ def _found(
     return findings
 
 
-def _moved(findings: list[Finding], asker: Said, question: Question, phrases: Phrases) -> str:
-    """Return the newest of several statements first where only one can hold; else nothing."""
-    days = {one.told.when for one in findings}
-    one_holds = has_one_value(question) and question.language == "en" and len(days) > 1
-    if not one_holds or any(one.before for one in findings):
-        return ""
-    ordered = sorted(findings, key=lambda one: one.told.when or "9", reverse=True)
-    newest, *older = (_told(one, asker, question, phrases) for one in ordered)
-    return f"{newest} Before that: {' '.join(older)}"
-
-
 def _changed(
     findings: Sequence[Finding],
     said: Sequence[Candidate],
@@ -306,7 +295,7 @@ def _changed(
         phrases: Of its language.
         top: How well the best candidate answers.
     """
-    ordered = newest_first(findings, said, question, group=asker.group)
+    ordered = newest_first(findings, said, question, asker)
     changes = [change for change, _ in ordered if change]
     if not changes:
         return ""
@@ -336,8 +325,6 @@ def answer(
     findings = _found(best, everything, question)
     if not findings:
         return _unknown(question, phrases)
-    if top == 3 and (moved := _moved(findings, asker, question, phrases)):
-        return moved
     former = [one.before for one in findings if one.before]
     if former and _BEFORE.search(question.text) and question.manner == "value":
         return " ".join(_quoted(one, asker, phrases) for one in former)

@@ -65,7 +65,7 @@ _DIET = frozenset(map(stem, "vegetarian vegan meat fish".split()))
 
 
 def _changed_by(
-    finding: Finding, everything: Sequence[Candidate], question: Question, *, group: bool
+    finding: Finding, everything: Sequence[Candidate], question: Question, asker: Said
 ) -> Candidate | None:
     """Return the newest statement that ends or changes what was found, None where there is none.
 
@@ -73,7 +73,7 @@ def _changed_by(
         finding: What is known.
         everything: What was said, all of it, of one minute in its order.
         question: What is asked.
-        group: Several people speak: nobody's words change what another said.
+        asker: The message that asks; in a group nobody's words change what another said.
     """
     head, told = finding.head, finding.told
     if head.who == "memory" and not told.when:
@@ -87,8 +87,8 @@ def _changed_by(
         if one.told
         and (one.when, places[one.words]) > since
         and one.words != head.words
-        and (not group or one.who == told.who)
-        and (_changes(one, head, wanted) or gives_newer(one, told, question))
+        and (not asker.group or one.who == told.who)
+        and (_changes(one, head, wanted) or gives_newer(one, told, question, asker))
     ]
     return max(later, key=lambda one: (one.when, places[one.words]), default=None)
 
@@ -152,8 +152,7 @@ def newest_first(
     findings: Sequence[Finding],
     everything: Sequence[Candidate],
     question: Question,
-    *,
-    group: bool,
+    asker: Said,
 ) -> list[tuple[Candidate | None, list[Finding]]]:
     """Return findings, those that one later statement changes together with it, the newest first.
 
@@ -161,12 +160,12 @@ def newest_first(
         findings: What is known.
         everything: What was said.
         question: What is asked.
-        group: Several people speak.
+        asker: The message that asks.
     """
     changed: dict[str, tuple[Candidate | None, list[Finding]]] = {}
     stay: list[tuple[Candidate | None, list[Finding]]] = []
     for one in findings:
-        change = _changed_by(one, everything, question, group=group)
+        change = _changed_by(one, everything, question, asker)
         if change is None:
             stay.append((None, [one]))
         else:

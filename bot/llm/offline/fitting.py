@@ -11,21 +11,21 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 from enum import StrEnum, auto
+from functools import lru_cache
 
 from bot.llm.offline.evidence import Candidate, of_somebody_else
 from bot.llm.offline.grammar import expand, is_past
+from bot.llm.offline.lines import Line
 from bot.llm.offline.prompt import Said
 from bot.llm.offline.questions import Question
-from bot.llm.offline.sums import asks_sum
+from bot.llm.offline.sums import MONTH, asks_sum
 from bot.llm.offline.words import KIN_TERMS, stem, terms, words
 
-_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec"
 _DAYS = "mon tue wed thu fri sat sun"
-_MONTH = "|".join(f"{one}[a-z]{{0,6}}" for one in _MONTHS.split())
 _DAY = "|".join(f"{one}[a-z]{{0,6}}days?" for one in _DAYS.split())
 _A_TIME = (
     r"\d{1,2}[:.]\d\d|\d ?(?:am|pm|o['’]clock)\b|\b\d{1,2}(?:st|nd|rd|th)\b|\b(?:19|20)\d\d\b"
-    rf"|\b(?:at|until|till|by) \d|\b(?:{_MONTH})\.? \d|\d{{1,2}}\.? (?:of )?(?:{_MONTH})\b|\b(?:{_DAY})\b"
+    rf"|\b(?:at|until|till|by) \d|\b(?:{MONTH})\.? \d|\d{{1,2}}\.? (?:of )?(?:{MONTH})\b|\b(?:{_DAY})\b"
     r"|\b(?:january|february|march|april|june|july|august|september|october|november|december|spring|summer|autumn"
     r"|winter|today|tomorrow|yesterday|tonight|weekends?|morning|afternoon|evening|night|noon|midnight|half past"
     r"|quarter (?:past|to)|christmas|easter|new year|breakfast|lunch|dinner|next (?:week|month|year)|bedtime)\b"
@@ -159,13 +159,14 @@ def has_one_value(question: Question) -> bool:
     return bool(_WHERE_NOW.match(question.text.strip().lower()))
 
 
-def gives_newer(candidate: Candidate, older: Candidate, question: Question) -> bool:
+def gives_newer(candidate: Candidate, older: Candidate, question: Question, asker: Said) -> bool:
     """Say whether a later statement gives what is asked for, and something else than an older one.
 
     Args:
         candidate: The later statement.
         older: The older one.
         question: What is asked: a time, a number, or where something is.
+        asker: The message that asks.
     """
     kind = _kind(question)
     if kind not in _TIMES | _AMOUNTS and not has_one_value(question):
@@ -173,19 +174,25 @@ def gives_newer(candidate: Candidate, older: Candidate, question: Question) -> b
     idle = OF_ASKING | LIGHT | (_OCCASIONS if kind in _TIMES else frozenset())
     groups = [group for group in question.required if not group & idle]
     held = set(terms(candidate.words))
-    if (
-        candidate.line.former
-        or kind is None
-        or not groups
-        or not all(_has(held, group) for group in groups)
-    ):
+    if candidate.line.former or kind is None or not groups:
+        return False
+    if not all(_has(held, group) for group in groups):
+        return False
+    wanted = question.optional.union(*question.required)
+    if of_somebody_else(candidate, question, asker, wanted):
         return False
     new = _beyond(candidate.words, question)
     if kind is Kind.PLACE:
-        return bool(_IN_PLACE.search(new))
+        return bool(_IN_PLACE.search(new)) and _is_one_thing(candidate.line, older.line)
     return bool(
         _values(kind, new) - _values(kind, _beyond(older.words or older.line.text, question))
     )
+
+
+def _is_one_thing(one: Line, other: Line) -> bool:
+    """Say whether two statements may be about one thing: "the key" is "the spare key", "the car key" is another."""
+    mine, theirs = set(one.subject), set(other.subject)
+    return not mine or not theirs or mine <= theirs or theirs <= mine
 
 
 def _has(held: Collection[str], group: Iterable[str]) -> bool:
@@ -225,6 +232,7 @@ def _tells_which(said: str, question: Question) -> bool:
     return False
 
 
+@lru_cache(maxsize=64)
 def _kind(question: Question) -> Kind | None:
     """Return what an answer must hold; None where that is not known."""
     asked = expand(" ".join(question.text.split()))

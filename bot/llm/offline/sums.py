@@ -12,14 +12,14 @@ from bot.llm.offline.words import stem
 _MONTHS = (
     "january february march april may june july august september october november december".split()
 )
-_MONTH = "|".join(f"{name[:3]}(?:{name[3:]})?" if len(name) > 3 else name for name in _MONTHS)
+MONTH = "|".join(f"{name[:3]}(?:{name[3:]})?" if len(name) > 3 else name for name in _MONTHS)
 _DAY_FIRST = re.compile(
-    rf"\b(\d{{1,2}})(?:st|nd|rd|th|\.)? (?:of )?({_MONTH})\b(?:,? (\d{{4}}))?", re.IGNORECASE
+    rf"\b(\d{{1,2}})(?:st|nd|rd|th|\.)? (?:of )?({MONTH})\b(?:,? (\d{{4}}))?", re.IGNORECASE
 )
 _MONTH_FIRST = re.compile(
-    rf"\b({_MONTH}) (\d{{1,2}})(?:st|nd|rd|th)?\b(?!\d)(?:,? (\d{{4}}))?", re.IGNORECASE
+    rf"\b({MONTH}) (\d{{1,2}})(?:st|nd|rd|th)?\b(?!\d)(?:,? (\d{{4}}))?", re.IGNORECASE
 )
-_MONTH_YEAR = re.compile(rf"\b({_MONTH}),? (\d{{4}})\b", re.IGNORECASE)
+_MONTH_YEAR = re.compile(rf"\b({MONTH}),? (\d{{4}})\b", re.IGNORECASE)
 _ISO = re.compile(r"\b(\d{4})-(\d\d)-(\d\d)\b")
 _YEAR = re.compile(r"\b(?:born|since|in|from) (?:\w+ ){0,2}?((?:19|20)\d\d)\b", re.IGNORECASE)
 _DATES = (

@@ -106,6 +106,11 @@ class Fact:
         """Whether a judge's word has ended it."""
         return self.status == "retired" and 0 < self.judged == self.batch and bool(self.text)
 
+    def is_merged_into(self, other: Fact) -> bool:
+        """Say whether it ended with the batch that made another, which rests on all that it rests on."""
+        mine, theirs = ({(said.tape, said.entry) for said in one.evidence} for one in (self, other))
+        return (self.status, self.batch) == ("superseded", other.admitted) and mine <= theirs
+
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON."""
         # Not ``asdict``: that copies deeply, and a whole state has thousands of these.

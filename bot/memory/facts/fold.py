@@ -115,13 +115,7 @@ class FactFold:
 
     def made_from(self, fact: Fact) -> list[Fact]:
         """Return what a fact took the place of: the one named, and those that were merged into it."""
-        rests_on = {(said.tape, said.entry) for said in fact.evidence}
-        merged = (
-            one
-            for one in self.facts.values()
-            if (one.status, one.batch) == ("superseded", fact.admitted)
-            and {(said.tape, said.entry) for said in one.evidence} <= rests_on
-        )
+        merged = (one for one in self.facts.values() if one.is_merged_into(fact))
         named = self.get(fact.supersedes)
         found = {one.id: one for one in (*([named] if named else []), *merged) if one.text}
         return list(found.values())

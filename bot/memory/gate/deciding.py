@@ -227,8 +227,8 @@ class Deciding:
     def _made(self, proposal: Proposal, text: str, verdict: Verdict, rival: Fact | None) -> Fact:
         number, self._next = self._next, self._next + 1
         # What takes a fact's place is of its slot, unless it only repeats what was said.
-        named = rival is not None and proposal.op == "supersede" and not proposal.instead
-        slot = shown_slot(proposal.slot) or (rival.slot if named and rival is not None else "")
+        inherits = proposal.op == "supersede" and not proposal.instead
+        slot = shown_slot(proposal.slot) or (rival.slot if rival is not None and inherits else "")
         asked = self._batch.author == "person"
         first = min((one.when for one in proposal.evidence if one.when), default=self._stamp)
         return Fact(
@@ -283,8 +283,7 @@ class Deciding:
         if self._batch.author == "person":
             surer = _ASKED
         rests_on = joined(target.evidence, fresh)
-        slot = target.slot or shown_slot(proposal.slot)
-        fact = replace(target, evidence=rests_on, confidence=surer, unverified=False, slot=slot)
+        fact = replace(target, evidence=rests_on, confidence=surer, unverified=False)
         return self._changed(proposal, fact, f"fact {target.id} was said again")
 
     def _retired(self, proposal: Proposal, target: Fact) -> Decided:
@@ -355,19 +354,18 @@ class Deciding:
             for one in self._facts.values()
             if one.status == "active" and one.id != refuted.id
         }
-        rests_on = {(said.tape, said.entry) for said in refuted.evidence}
         found = []
         for one in self._facts.values():
             if one.status != "superseded" or not one.text or one.id in heirs | {refuted.id}:
                 continue
-            merged = {(said.tape, said.entry) for said in one.evidence} <= rests_on
-            together = one.batch == refuted.admitted
-            ended = together and (
-                merged or self._standing.ends(refuted.text, refuted.slot, refuted.evidence, one)
+            ended = one.batch == refuted.admitted and self._standing.ends(
+                refuted.text, refuted.slot, refuted.evidence, one
             )
-            if refuted.supersedes == one.id or ended:
+            if refuted.supersedes == one.id or ended or one.is_merged_into(refuted):
                 found.append(one)
-        return found
+        # Of several that took each other's place in one batch the last alone.
+        before = {one.supersedes for one in found}
+        return [one for one in found if one.id not in before]
 
     def _restated(self, proposal: Proposal, target: Fact) -> Decided:
         text = " ".join(proposal.text.split()).lstrip("-*•#> ")

@@ -80,7 +80,7 @@ class Standing:
         """Say whether a new text ends a fact: lines that an import brings stood side by side."""
         if self._batch.author == "import" and fact.admitted == self._entry:
             return False
-        if same_slot(slot, fact.slot) and _speakers(evidence) == _speakers(fact.evidence):
+        if same_slot(slot, fact.slot) and _speakers(evidence) <= _speakers(fact.evidence):
             return True
         return contradicts(text, fact.text)
 

@@ -160,6 +160,21 @@ async def test_what_only_sounds_like_a_change_is_none(tmp_path, known, later, qu
     assert answer.find(known) <= answer.find(later) or later not in answer
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "question"),
+    [
+        ("My mother lives in Rome.", "My father lives in Oslo.", "Where do my parents live?"),
+        ("The car key is in the hall.", "The house key is in the drawer.", "Where is my key?"),
+        ("I have the dentist at 3pm.", "My wife has the dentist at 5pm.", "What time is my dentist appointment?"),
+    ],
+)  # fmt: skip
+async def test_two_things_are_not_told_as_one_that_changed(tmp_path, one, other, question):
+    async with session_host(tmp_path, OfflineModel(), clock=ManualClock()) as host:
+        answer = await _talk(host, 1, one, other, question)
+    assert one in answer
+    assert "Before that" not in answer
+
+
 async def test_what_one_of_a_group_says_of_themselves_changes_nothing_of_another(tmp_path):
     ada, ben = Sender("1", "Ada"), Sender("2", "Ben")
     talk = [

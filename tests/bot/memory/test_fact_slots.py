@@ -119,6 +119,35 @@ async def test_a_refuted_value_gives_its_place_back(scope):
     assert texts(scope) == ["Rex is alive."]
 
 
+async def test_of_two_values_in_one_batch_a_refuted_one_gives_its_place_back_to_the_last(scope):
+    await learn(scope, "Aspirin: 50 mg.", said("50 mg"), slot="aspirin: dose")
+    both = tuple(
+        Proposal(
+            "add", f"Aspirin: {mg} mg.", slot="aspirin: dose", unverified=True,
+            evidence=(said(f"{mg} mg", mg, day=mg),),
+        )
+        for mg in (75, 100)
+    )  # fmt: skip
+    decided = (await scope.apply(Batch("two", "consolidation", both))).decided
+    assert texts(scope) == ["Aspirin: 100 mg."]
+    last = next(one.fact for one in decided if one.fact and "100" in one.fact.text)
+    judged = Proposal("refute", fact=last.id, judgement=Judgement("overstated"))
+    await scope.apply(Batch("j", "judge", (judged,)))
+    assert texts(scope) == ["Aspirin: 75 mg."]
+
+
+async def test_in_a_group_anothers_word_for_a_fact_does_not_keep_its_owner_from_changing_it(scope):
+    first = said("the match is in Bonn", 1, sender="7", origin="member")
+    old = await learn(scope, "Member 7: the match is in Bonn.", first, slot="match: place")
+    again = said("yes, in Bonn", 2, sender="8", origin="member", day=1)
+    await scope.apply(
+        Batch("s", "consolidation", (Proposal("strengthen", fact=old.fact.id, evidence=(again,)),))
+    )
+    newer = said("no, in Kiel", 3, sender="7", origin="member", day=2)
+    await learn(scope, "Member 7: it takes place in Kiel.", newer, slot="match: place")
+    assert texts(scope) == ["Member 7: it takes place in Kiel."]
+
+
 async def test_what_takes_a_named_facts_place_keeps_its_slot(scope):
     old = await learn(scope, "The rent is 800.", said("The rent is 800"), slot="flat: rent")
     change = Proposal(
