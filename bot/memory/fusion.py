@@ -19,6 +19,9 @@ logger = logging.getLogger(__name__)
 _NEAREST = 100
 """Messages that are looked at for their meaning."""
 
+_SPEAKERS = 20
+"""Newest messages whose senders' names are left out of what is asked by meaning."""
+
 _ALIKE = 0.2
 """Similarity from which on something is about what is asked where it has no word of it. Most models'
 vectors of texts that have nothing in common are nearly perpendicular; of one whose vectors all point one
@@ -53,16 +56,22 @@ async def search_tape(
     parsed = parse_query(text)
     last = before - 1 if before is not None else None
     query = SearchQuery(text, kinds=kinds, problem=problem, since=since, last=last, limit=limit + 1)
-    hits = [hit for hit in await tape.search(query) if hit.entry.id != asking]
+
+    async def by_words() -> list[Hit]:
+        return [hit for hit in await tape.search(query) if hit.entry.id != asking]
+
+    if vectors is None or "message" not in kinds or not parsed.terms:
+        return (await by_words())[:limit]
     # What is looked for word by word is no question.
-    exact = parsed.exact and bool(hits)
-    if vectors is None or "message" not in kinds or not parsed.terms or exact:
+    if parsed.exact and (hits := await by_words()):
         return hits[:limit]
+    newest = SearchQuery(kinds=frozenset({"message"}), last=last, limit=_SPEAKERS)
+    names = {term for hit in await tape.search(newest) for term in _names(hit)}
     near = {
         one.id: one
         for one in await vectors.nearest(
             tape.name,
-            without_names(text, {term for hit in hits for term in _names(hit)}),
+            without_names(text, names),
             limit=_NEAREST,
             since=since,
             before=before,
@@ -72,13 +81,13 @@ async def search_tape(
         if one.similarity >= _ALIKE
     }
     if not near:
-        return hits[:limit]
+        return (await by_words())[:limit]
     meant = replace(query, near={one.id: one.nearness for one in near.values()})
     try:
         both = [hit for hit in await tape.search(meant) if hit.entry.id != asking]
     except TapeRefused as error:
         logger.warning("found by words alone: the tape server must be of this version (%s)", error)
-        return hits[:limit]
+        return (await by_words())[:limit]
     stale = [
         hit
         for hit in both
@@ -87,7 +96,7 @@ async def search_tape(
     if stale:
         # The tape is another one than it was.
         await vectors.discard(tape.name)
-        return hits[:limit]
+        return (await by_words())[:limit]
     return both[:limit]
 
 

@@ -138,9 +138,8 @@ class Row:
         sender: Number of who said it.
         labels: Number of its labels.
         length: Its terms.
-        print: Of its terms; see ``documents.fingerprint``.
+        terms: What it was found by, in order, with spaces between.
         counts: How often each asked term is in it.
-        number: Whether it has a number.
     """
 
     id: int
@@ -150,9 +149,8 @@ class Row:
     sender: int
     labels: int
     length: int
-    print: int
+    terms: str
     counts: Mapping[str, int]
-    number: bool = False
 
     @property
     def tape(self) -> int:
@@ -163,6 +161,16 @@ class Row:
     def key(self) -> tuple[int, int]:
         """The number of its tape, and its entry."""
         return self.tape, self.entry
+
+    @property
+    def print(self) -> int:
+        """Of its terms; see ``documents.fingerprint``."""
+        return zlib.crc32(self.terms.encode())
+
+    @property
+    def number(self) -> bool:
+        """Whether it has a number."""
+        return bool(_NUMBER.search(self.terms))
 
 
 def read_row(
@@ -178,10 +186,7 @@ def read_row(
     held = terms.split(" ")
     counts = {term: held.count(term) for term in asked.keys() & set(held)}
     counts |= {run: 1 for run in asked if " " in run and has_run(terms, run)}
-    print_ = zlib.crc32(terms.encode())
-    return Row(
-        number, entry, kind, ts, sender, labels, length, print_, counts, bool(_NUMBER.search(terms))
-    )
+    return Row(number, entry, kind, ts, sender, labels, length, terms, counts)
 
 
 def idf(found: int, total: int) -> float:
