@@ -29,6 +29,7 @@ FIGURES = {
     "start": "from the command to the prompt and to the first reply",
     "resident": "memory of a thousand open sessions",
     "search": "a search at ten thousand to a million entries, and the index's size and making",
+    "assistant": "a search in one long chat with an assistant, by words and with meaning, in both stores",
     "index": "from an append until it is found, and the index's share of a turn",
     "bus": "the memory bus: a gated write, a fold after many events, a context packet",
     "month": "a month of daily use: what is remembered, beside what is true",

@@ -21,7 +21,7 @@ from bench import postgres_server
 from bench.report import Cell, Scale, Table, ms, p50, p95
 from bot.database.connections import Database
 from bot.database.schema import migrate
-from bot.testing.postgres import PostgresServer
+from testkit.postgres import PostgresServer
 
 _TESTS = Path(__file__).parent.parent / "tests"
 sys.path[:0] = [str(_TESTS), str(_TESTS / "e2e")]

@@ -18,10 +18,11 @@ import anyio
 
 from bench.chatting import LONG, asked, ending
 from bench.workload import question
-from bot.testing import discord_books, telegram_books
-from bot.testing.discord_books import Upload
-from bot.testing.discord_server import DiscordServer
-from bot.testing.telegram_server import TelegramServer
+from testkit.discord import records as discord_books
+from testkit.discord.records import Upload
+from testkit.discord.server import DiscordServer
+from testkit.telegram import records as telegram_books
+from testkit.telegram.server import TelegramServer
 
 FLOOD_SECONDS = 3
 """What a flood asks to wait."""

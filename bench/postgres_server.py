@@ -16,7 +16,7 @@ from bench.report import p50, p95
 from bot.database.connections import Database
 from bot.database.schema import migrate
 from bot.database.wakeups import Wakeups
-from bot.testing.postgres import PostgresServer
+from testkit.postgres import PostgresServer
 
 _SETTINGS = {
     "shared_buffers": "1GB",

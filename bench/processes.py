@@ -23,7 +23,7 @@ def environment(**variables: str) -> dict[str, str]:
 def model_server() -> Iterator[str]:
     """Run the scripted model server in a process of its own; give its address."""
     server = subprocess.Popen(
-        [sys.executable, "-m", "bot.testing.openai_server"],
+        [sys.executable, "-m", "testkit.openai_server"],
         env=environment(),
         stdout=subprocess.PIPE,
         text=True,

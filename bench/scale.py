@@ -13,7 +13,7 @@ from bench.scale_cost import HOLDS, Costs, costs
 from bench.scale_day import MODEL, PAUSE, PEAK, PER_DAY, TALK, Constants, Plan, peak
 from bench.scale_load import ENTRIES, SEEN, State, load, sizes
 from bot.database.connections import Database
-from bot.testing.postgres import PostgresServer
+from testkit.postgres import PostgresServer
 
 _STATES = (
     State(1_000),

@@ -15,7 +15,7 @@ from filelock import FileLock
 
 from bot.database.connections import Database
 from bot.database.schema import migrate
-from bot.testing.postgres import PostgresServer, RunningPostgres
+from testkit.postgres import PostgresServer, RunningPostgres
 
 RUN = "TESTS_RUN_FOLDER"
 """Names the folder that all processes of a run of tests share."""

@@ -1,1 +1,1 @@
-"""Shipped for tests: fakes that speak the real protocols at the edge of the world."""
+"""Shipped for whoever extends tapebot: a scripted model, a channel in memory, a clock that tests own, the whole program on top."""

@@ -12,7 +12,7 @@ import pytest
 from bot.cli.doctor import Finding, examine, exit_code, report
 from bot.errors import ModelAuthError, SettingsError
 from bot.settings import PREFIX, load_settings
-from bot.testing.telegram_server import TelegramServer
+from testkit.telegram.server import TelegramServer
 
 HOLDER = r"""
 import sys

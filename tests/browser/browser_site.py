@@ -17,8 +17,8 @@ import anyio.to_thread
 from anyio.abc import Process
 from preloaded import open_program, run_program
 
-from bot.testing.openai_server import Reply, ScriptedOpenAI, Step
-from bot.testing.ports import kept_port
+from testkit.openai_server import Reply, ScriptedOpenAI, Step
+from testkit.ports import kept_port
 
 ROOT = Path(__file__).parents[2]
 START = 60.0

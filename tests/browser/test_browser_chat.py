@@ -14,7 +14,7 @@ from browser_site import Site
 from playwright.async_api import Page, expect
 from waiting import until
 
-from bot.testing.openai_server import Reply
+from testkit.openai_server import Reply
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300), pytest.mark.family("browser: chat")]
 expect.set_options(timeout=WITHIN)

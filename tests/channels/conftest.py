@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import anyio
 import pytest
 
-from bot.testing.discord_server import DiscordServer
+from testkit.discord.server import DiscordServer
 
 
 @pytest.fixture

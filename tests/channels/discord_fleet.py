@@ -23,11 +23,11 @@ from bot.bus import (
     Outbound,
 )
 from bot.bus.local import LocalBus
-from bot.testing.discord_server import DiscordServer
 from channels.base import Groups, Platform
 from channels.discord import DiscordChannel
 from channels.discord.marks import Row
 from channels.discord.turns import Reserve
+from testkit.discord.server import DiscordServer
 
 
 class SharedMarks:

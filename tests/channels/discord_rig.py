@@ -31,9 +31,9 @@ from bot.bus import (
     Verdict,
 )
 from bot.bus.local import LocalBus
-from bot.testing.discord_server import DiscordServer
 from channels.base import CommandMenu, Groups, Platform
 from channels.discord import DiscordChannel
+from testkit.discord.server import DiscordServer
 
 COMMANDS = (
     CommandMenu("memory", "show what I remember here", (("undo", "go back"), ("add TEXT", "keep"))),

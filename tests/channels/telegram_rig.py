@@ -28,10 +28,10 @@ from bot.bus import (
     Verdict,
 )
 from bot.bus.local import LocalBus
-from bot.testing.telegram_server import TelegramServer
 from channels.base import CommandMenu, Groups, Platform
 from channels.telegram import TelegramChannel, WebhookPlace
 from channels.telegram.timing import Timing
+from testkit.telegram.server import TelegramServer
 
 QUICK = Timing(poll=5, gather=0.15, first_retry=0.02, longest_retry=0.1, look=0.1)
 SECONDS = 20.0

@@ -11,8 +11,8 @@ from discord_rig import Rig
 from telegram_rig import rigged
 
 from bot.bus import BusError, SessionFull
-from bot.testing.discord_books import Upload
 from channels.telegram.spool import FolderSpool
+from testkit.discord.records import Upload
 
 WORDS = "xyzzy plugh"
 

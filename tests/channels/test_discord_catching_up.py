@@ -10,9 +10,9 @@ from discord_rig import Rig
 from waiting import until
 
 from bot.bus import Activity, Address, BusError, Button
-from bot.testing.discord_books import Upload
 from channels.discord import gate as gate_module
 from channels.discord import missed as missed_module
+from testkit.discord.records import Upload
 
 PICTURE = Upload("a.png", b"png", "image/png")
 

@@ -9,11 +9,11 @@ from discord_rig import Rig
 from waiting import until
 
 from bot.bus import Address, Answer, Button
-from bot.testing.discord_books import Upload
-from bot.testing.discord_server import DiscordServer
 from channels.discord import channel as channel_module
 from channels.discord import life as life_module
 from channels.discord.pauses import LONGEST_BETWEEN_SESSIONS, STEADY_SECONDS, Pauses
+from testkit.discord.records import Upload
+from testkit.discord.server import DiscordServer
 
 pytestmark = pytest.mark.slow
 

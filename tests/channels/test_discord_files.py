@@ -10,8 +10,8 @@ import pytest
 from discord_rig import Rig
 
 from bot.bus import Address, Answer, DeliveryReport, OutFile
-from bot.testing.discord_server import DiscordServer
 from channels.discord.uploads import MOST_UPLOAD
+from testkit.discord.server import DiscordServer
 
 
 @pytest.fixture

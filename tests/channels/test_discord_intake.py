@@ -7,7 +7,7 @@ import pytest
 from discord_rig import Rig
 
 from bot.bus import Address
-from bot.testing.discord_books import Upload
+from testkit.discord.records import Upload
 
 
 @pytest.fixture

@@ -12,12 +12,12 @@ from waiting import until
 
 from bot.bus import Address, BusClosed, BusError, ChannelRefused
 from bot.bus.local import LocalBus
-from bot.testing.discord_books import Upload
-from bot.testing.discord_server import DiscordServer
 from channels.discord import channel as channel_module
 from channels.discord import client as client_module
 from channels.discord import gate as gate_module
 from channels.discord import life as life_module
+from testkit.discord.records import Upload
+from testkit.discord.server import DiscordServer
 
 TOKEN = "MTIzNDU2Nzg5MDEyMzQ1Njc4.GabcDE.a-secret-that-nobody-may-see"
 

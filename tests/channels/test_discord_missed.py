@@ -13,12 +13,12 @@ from discord_rig import Rig
 from waiting import until
 
 from bot.bus import Address
-from bot.testing.discord_books import Upload
-from bot.testing.discord_server import DiscordServer
 from channels.discord import channel as channel_module
 from channels.discord.mark_files import MarkFiles
 from channels.discord.marks import Marks
 from channels.discord.shards import WHOLE
+from testkit.discord.records import Upload
+from testkit.discord.server import DiscordServer
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from discord_rig import Rig
 
 from bot.bus import Activity, Address, Answer, Button, Partial
-from bot.testing.discord_server import DiscordServer
+from testkit.discord.server import DiscordServer
 
 POST = r"POST /channels/\d+/messages$"
 PATCH = r"PATCH /channels/\d+/messages/"

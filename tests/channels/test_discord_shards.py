@@ -10,7 +10,6 @@ import pytest
 from discord_fleet import Fleet, SharedMarks
 
 from bot.bus import Address, Answer, ChannelRefused
-from bot.testing.discord_books import LOADING
 from channels.base import Groups, Platform
 from channels.discord import DiscordChannel
 from channels.discord import channel as channel_module
@@ -22,6 +21,7 @@ from channels.discord.marks import Marks
 from channels.discord.shards import WHOLE, Shard
 from channels.discord.turns import Turn, Turns
 from channels.discord.written import Written
+from testkit.discord.records import LOADING
 
 pytestmark = pytest.mark.slow
 

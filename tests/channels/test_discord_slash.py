@@ -9,10 +9,10 @@ import pytest
 from discord_rig import COMMANDS, Rig
 
 from bot.bus import Address, Answer, Partial
-from bot.testing.discord_books import Upload
-from bot.testing.discord_server import DiscordServer
 from channels.base import CommandMenu
 from channels.discord.menu import choices, payload
+from testkit.discord.records import Upload
+from testkit.discord.server import DiscordServer
 
 
 @pytest.fixture

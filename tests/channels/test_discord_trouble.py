@@ -10,11 +10,11 @@ from discord_rig import Rig, Shelf
 from waiting import until
 
 from bot.bus import Attachment, BusError, Button, File
-from bot.testing.discord_books import Upload
-from bot.testing.discord_server import DiscordServer
 from channels.discord import gate as gate_module
 from channels.discord.gate import LOST
 from channels.discord.words import printable
+from testkit.discord.records import Upload
+from testkit.discord.server import DiscordServer
 
 PICTURE = Upload("a.png", b"png", "image/png")
 BREAKING = Upload("break.png", b"x", "image/png")

@@ -12,9 +12,9 @@ from bot.settings.tree import Settings
 from bot.tape.entries import TapeEntry
 from bot.testing.host import Bounds, session_host
 from bot.testing.scripted_model import Held, ScriptedModel, says
-from bot.testing.telegram_server import TelegramServer
 from channels.base import Groups, Platform
 from channels.telegram import TelegramChannel
+from testkit.telegram.server import TelegramServer
 
 DEFAULT_LIMIT = Settings.model_fields["session_limit"].default
 BACKLOG = 300

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from bot.bus import Address, OutFile
-from bot.testing.telegram_server import TelegramServer
 from channels.delivery.screen import FileRefused, Flooded, Outgoing, Refused, Unreachable
 from channels.telegram.api import MOST_UPLOAD, Api
 from channels.telegram.recent import Recent
 from channels.telegram.screen import TelegramScreen
+from testkit.telegram.server import TelegramServer
 
 ADA = Address("telegram", "7")
 

@@ -9,8 +9,8 @@ import pytest
 from telegram_rig import REFUSAL, rigged
 
 from bot.bus import Address, Sender, SessionFull
-from bot.testing.telegram_media import Media
 from channels.base import CommandMenu, Groups
+from testkit.telegram.media import Media
 
 GROUP = -1001
 FORUM = -1002

@@ -10,8 +10,8 @@ import anyio
 import pytest
 from preloaded import open_program
 
-from bot.testing.telegram_media import Media
-from bot.testing.telegram_server import TelegramServer
+from testkit.telegram.media import Media
+from testkit.telegram.server import TelegramServer
 
 HOST = Path(__file__).with_name("telegram_host.py")
 ROOT = Path(__file__).parents[2]

@@ -6,7 +6,7 @@ import pytest
 from telegram_rig import rigged
 
 from bot.bus import Address, Answer, Button
-from bot.testing.telegram_world import User
+from testkit.telegram.world import User
 
 GROUP = -1001
 INLINE = {"via_bot": {"id": 99, "is_bot": True, "first_name": "Helper", "username": "eves_bot"}}

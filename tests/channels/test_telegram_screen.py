@@ -11,7 +11,6 @@ from aiohttp import web
 from telegram_rig import rigged
 
 from bot.bus import Activity, Address, Answer, Button, FileUnavailable, Partial
-from bot.testing.telegram_server import TelegramServer
 from channels.delivery.screen import (
     Flooded,
     FormatRefused,
@@ -24,6 +23,7 @@ from channels.telegram.api import Api
 from channels.telegram.entities import Entity, Piece
 from channels.telegram.recent import Recent
 from channels.telegram.screen import TelegramScreen
+from testkit.telegram.server import TelegramServer
 
 ADA = Address("telegram", "7")
 GROUP = Address("telegram", "-1001")

@@ -21,11 +21,11 @@ from bot.bus import BusError
 from bot.bus.postgres_spool import PostgresSpool
 from bot.database.connections import Database
 from bot.database.wakeups import Wakeups
-from bot.testing.ports import kept_port
-from bot.testing.telegram_media import Media
 from channels.registry import receive_telegram
 from channels.telegram import WebhookPlace
 from channels.telegram.webhook import secret_of
+from testkit.ports import kept_port
+from testkit.telegram.media import Media
 
 pytestmark = pytest.mark.slow
 

@@ -16,11 +16,11 @@ import pytest
 from telegram_rig import rigged
 
 from bot.bus import BusClosed, BusError
-from bot.testing.telegram_media import Media
 from channels.base import Groups
 from channels.telegram import WebhookPlace
 from channels.telegram import intake as intake_module
 from channels.telegram.spool import FolderSpool
+from testkit.telegram.media import Media
 
 pytestmark = pytest.mark.slow
 

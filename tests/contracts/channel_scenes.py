@@ -18,11 +18,11 @@ from web_chat import ChatSite, Page
 
 from bot.bus import Access, Attachment, File, Knock, Verdict
 from bot.tape.stores.file import FileTapeStore
-from bot.testing.discord_server import DiscordServer
-from bot.testing.telegram_server import TelegramServer
 from bot.web.transcript import TapeTranscript
 from channels.base import Channel, Groups, Platform
 from channels.console.channel import ConsoleChannel
+from testkit.discord.server import DiscordServer
+from testkit.telegram.server import TelegramServer
 
 ADA, EVE = 7, 13
 """Ada may; Eve is a stranger."""

@@ -13,7 +13,7 @@ from itertools import islice
 
 from platform_stage import TOKEN
 
-from bot.testing.telegram_books import Books, Shown
+from testkit.telegram.records import Books, Shown
 
 _SHOWS = frozenset(["sendMessage", "editMessageText"])
 

@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 from platform_stage import TOKEN, now, unanswered
 
-from bot.testing.openai_server import Reply, ScriptedOpenAI
+from testkit.openai_server import Reply, ScriptedOpenAI
 
 _FILLER = "this is what I would say to that, with some words so that it is worth to be streamed. "
 KEY = "key-of-"

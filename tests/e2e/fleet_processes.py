@@ -18,7 +18,7 @@ from fleet_world import World
 from platform_stage import now
 from preloaded import Forked, open_program
 
-from bot.testing.ports import kept_port
+from testkit.ports import kept_port
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 60.0

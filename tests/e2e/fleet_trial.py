@@ -21,7 +21,7 @@ from fleet_world import World, open_world
 from kill_checks import read_tape
 from platform_stage import now
 
-from bot.testing.postgres import RunningPostgres
+from testkit.postgres import RunningPostgres
 
 Row = dict[str, Any]
 

@@ -19,7 +19,7 @@ from bot.bus.postgres import PostgresBus
 from bot.bus.postgres.intake import BURIED
 from bot.database.connections import Database
 from bot.database.wakeups import Wakeups
-from bot.testing.telegram_world import User
+from testkit.telegram.world import User
 
 FLOOD = 5_000
 """Messages that wait in one session."""

@@ -17,9 +17,9 @@ from fleet_ledger import Ledger
 from fleet_model import KEY, FleetModel
 from platform_stage import _OfTheDead
 
-from bot.testing.postgres import RunningPostgres
-from bot.testing.telegram_server import TelegramServer
-from bot.testing.wire_cutter import WireCutter
+from testkit.postgres import RunningPostgres
+from testkit.telegram.server import TelegramServer
+from testkit.wire_cutter import WireCutter
 
 _FIRST_CHAT = 1_001
 

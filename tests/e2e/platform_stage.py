@@ -20,11 +20,11 @@ from typing import Any, Literal
 
 import anyio
 
-from bot.testing.discord_books import Books, Message
-from bot.testing.discord_server import DiscordServer
-from bot.testing.openai_server import Reply, ScriptedOpenAI
-from bot.testing.telegram_books import Shown
-from bot.testing.telegram_server import TelegramServer
+from testkit.discord.records import Books, Message
+from testkit.discord.server import DiscordServer
+from testkit.openai_server import Reply, ScriptedOpenAI
+from testkit.telegram.records import Shown
+from testkit.telegram.server import TelegramServer
 
 TOKEN = re.compile(r"K[0-9A-F]{6}")
 """What each message of a person's has alone, and the end of its answer repeats."""

@@ -9,7 +9,7 @@ from typing import Literal
 
 from platform_stage import Place, Stage, now
 
-from bot.testing.discord_books import Upload
+from testkit.discord.records import Upload
 
 Kind = Literal["text", "file", "command", "slash", "press", "edit"]
 

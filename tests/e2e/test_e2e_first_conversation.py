@@ -18,7 +18,7 @@ from kill_checks import check_tape, read_tape
 from preloaded import open_program, run_program
 
 from bot.tape.entries import TapeEntry
-from bot.testing.openai_server import Failure, Reply, ScriptedOpenAI
+from testkit.openai_server import Failure, Reply, ScriptedOpenAI
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = [sys.executable, "-m", "bot"]

@@ -9,9 +9,9 @@ import pytest
 from platform_program import running
 from waiting import until
 
-from bot.testing.discord_process import DiscordProcess
-from bot.testing.openai_server import Call, Reply, ScriptedOpenAI
-from bot.testing.telegram_process import TelegramProcess
+from testkit.discord.process import DiscordProcess
+from testkit.openai_server import Call, Reply, ScriptedOpenAI
+from testkit.telegram.process import TelegramProcess
 
 # Said by a person, and answered by the model.
 HOSTILE = [

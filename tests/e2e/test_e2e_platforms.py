@@ -8,8 +8,8 @@ from platform_program import Program, running
 from telegram_peer_server import telegram_peer
 from waiting import until
 
-from bot.testing.discord_process import DiscordProcess
-from bot.testing.telegram_process import TelegramProcess
+from testkit.discord.process import DiscordProcess
+from testkit.telegram.process import TelegramProcess
 
 
 def every_file_of(folder) -> bytes:

@@ -15,8 +15,8 @@ from bot.media.desk import MediaDesk
 from bot.memory.spoken import TURN_END
 from bot.testing.host import Bounds, Host, session_host
 from bot.testing.scripted_model import Held, ScriptedModel, says
-from bot.testing.telegram_server import TelegramServer
 from channels.base import Groups, Platform
+from testkit.telegram.server import TelegramServer
 
 pytestmark = pytest.mark.slow
 

@@ -12,7 +12,7 @@ from waiting import until
 
 from bot.consolidation.prompts import TOOL
 from bot.tape.entries import MEMORY_CONSOLIDATED
-from bot.testing.openai_server import Call, Reply
+from testkit.openai_server import Call, Reply
 
 SEED = 5
 _BEARER = "Bearer key-of-"

@@ -8,7 +8,7 @@ import anyio
 import pytest
 from fleet_trial import open_trial
 
-from bot.testing.openai_server import Reply
+from testkit.openai_server import Reply
 
 SEED = 3
 # The smallest picture there is.

@@ -15,8 +15,8 @@ from hanging_views import install
 from platform_program import ROOT, Program, running
 from waiting import until
 
-from bot.testing.openai_server import Reply, ScriptedOpenAI
-from bot.testing.telegram_server import TelegramServer
+from testkit.openai_server import Reply, ScriptedOpenAI
+from testkit.telegram.server import TelegramServer
 
 pytestmark = pytest.mark.slow
 

@@ -15,7 +15,7 @@ from kill_talk import Line
 from sampling import many
 
 from bot.memory.snapshot import ZoneFold
-from bot.testing.openai_server import Call, Reply, ScriptedOpenAI
+from testkit.openai_server import Call, Reply, ScriptedOpenAI
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

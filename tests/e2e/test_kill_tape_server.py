@@ -20,7 +20,7 @@ from bot.tape.entries import message
 from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.remote import RemoteTapeStore
 from bot.tape_server.tokens import TokenBook
-from bot.testing.ports import kept_port
+from testkit.ports import kept_port
 
 LIVES = Path(__file__).with_name("tape_server_lives.py")
 TAPES = ("telegram:1", "telegram:2")

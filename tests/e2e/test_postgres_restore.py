@@ -25,7 +25,7 @@ from fleet_traffic import Traffic
 from fleet_world import World, open_world
 from platform_stage import now
 
-from bot.testing.postgres import PostgresServer
+from testkit.postgres import PostgresServer
 
 SEED = 20_261_125
 

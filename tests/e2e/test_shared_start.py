@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from databases import drop, fresh_database
 
-from bot.testing.telegram_server import TelegramServer
+from testkit.telegram.server import TelegramServer
 
 pytestmark = [pytest.mark.slow, pytest.mark.family("starts")]
 

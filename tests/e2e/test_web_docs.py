@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.testing.ports import kept_port
+from testkit.ports import kept_port
 
 pytestmark = pytest.mark.slow
 

@@ -19,7 +19,7 @@ from fleet_world import World, open_world
 from waiting import until
 from web_chat import Page
 
-from bot.testing.ports import kept_port
+from testkit.ports import kept_port
 
 OWNER = 1_001
 HERE, CHAT = "telegram:1001", "web:telegram.1001"

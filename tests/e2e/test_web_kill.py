@@ -22,7 +22,7 @@ from web_chat import Page
 
 from bot.cli.web import web
 from bot.settings import Settings
-from bot.testing.ports import kept_port
+from testkit.ports import kept_port
 
 ROOT = Path(__file__).parents[2]
 KILLS = many(12)

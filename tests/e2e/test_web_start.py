@@ -18,8 +18,8 @@ import pytest
 from terminals import end
 from websockets.sync.client import connect
 
-from bot.testing.ports import kept_port
-from bot.testing.telegram_server import TelegramServer
+from testkit.ports import kept_port
+from testkit.telegram.server import TelegramServer
 
 pytestmark = [pytest.mark.slow, pytest.mark.family("starts")]
 

@@ -30,11 +30,11 @@ from platform_program import ROOT, Program, running
 from waiting import until
 
 from bot.memory.turns import DELIVERY
-from bot.testing.discord_books import Message
-from bot.testing.discord_server import DiscordServer
-from bot.testing.openai_server import Call, Reply, ScriptedOpenAI
-from bot.testing.telegram_books import Shown
-from bot.testing.telegram_server import TelegramServer
+from testkit.discord.records import Message
+from testkit.discord.server import DiscordServer
+from testkit.openai_server import Call, Reply, ScriptedOpenAI
+from testkit.telegram.records import Shown
+from testkit.telegram.server import TelegramServer
 
 PAGE = ROOT / "docs" / "memory-bus-example.md"
 

@@ -32,9 +32,9 @@ from bot.memory.bus.records import EpisodeEntry
 from bot.memory.spoken import switched_to
 from bot.tape.stores.file import FileTapeStore
 from bot.testing.host import Bounds, Host, session_host
-from bot.testing.openai_server import DIMENSIONS, embedding
 from bot.testing.scripted_model import ScriptedModel, calls, consolidates, saves, says
 from bot.tools.registry import Tool, ToolContext, ToolOutcome
+from testkit.openai_server import DIMENSIONS, embedding
 
 MARKER = re.compile(r"zq[a-j]+qz")
 BUILDERS = ("default", "exact", "with-recall", "summary-first")

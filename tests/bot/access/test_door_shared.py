@@ -23,7 +23,7 @@ from bot.access.wording import OWNED
 from bot.bus import Address, BusError, Knock, Sender, Verdict
 from bot.errors import SettingsError
 from bot.testing.manual_clock import ManualClock
-from bot.testing.postgres import PostgresServer
+from testkit.postgres import PostgresServer
 
 pytestmark = pytest.mark.slow
 

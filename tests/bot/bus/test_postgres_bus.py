@@ -32,8 +32,8 @@ from bot.database.connections import Database
 from bot.database.wakeups import POLL, Wakeups
 from bot.sessions.replies import GAVE_UP
 from bot.testing.host import session_host
-from bot.testing.postgres import PostgresServer
 from bot.testing.scripted_model import ScriptedModel, says
+from testkit.postgres import PostgresServer
 
 pytestmark = pytest.mark.slow
 

@@ -12,7 +12,7 @@ from databases import drop, fresh_database
 
 from bot.database.connections import Database, parameters
 from bot.errors import DatabaseUnavailable, SettingsError
-from bot.testing.postgres import PostgresServer
+from testkit.postgres import PostgresServer
 
 
 @pytest.fixture

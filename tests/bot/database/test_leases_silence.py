@@ -10,7 +10,7 @@ from waiting import until
 from bot.database.connections import Database
 from bot.database.leases import Leases
 from bot.database.wakeups import Wakeups
-from bot.testing.wire_cutter import WireCutter
+from testkit.wire_cutter import WireCutter
 
 SECONDS = 1.5
 

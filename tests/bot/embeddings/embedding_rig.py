@@ -10,7 +10,7 @@ import numpy as np
 from bot.embeddings.base import Embedder, Vector
 from bot.errors import ModelError
 from bot.tape.entries import TapeEntry, message
-from bot.testing.openai_server import DIMENSIONS, embedding
+from testkit.openai_server import DIMENSIONS, embedding
 
 
 def vector_of(text: str) -> Vector:

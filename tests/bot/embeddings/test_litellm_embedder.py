@@ -13,7 +13,7 @@ from bot.embeddings.litellm import LiteLLMEmbedder
 from bot.embeddings.vectors import VectorIndex
 from bot.errors import ModelAuthError, ModelRejected, TransientModelError
 from bot.tape.stores.memory import MemoryTapeStore
-from bot.testing.openai_server import Disconnect, Failure, ScriptedOpenAI
+from testkit.openai_server import Disconnect, Failure, ScriptedOpenAI
 
 KEY = "sk-a-key-that-nobody-may-read"
 

@@ -26,7 +26,7 @@ from bot.llm.bounds import MOST_TEXT
 from bot.llm.litellm import LiteLLMModel
 from bot.llm.profiles import profile_for
 from bot.llm.retry import FallbackModel, RetryingModel
-from bot.testing.openai_server import (
+from testkit.openai_server import (
     OVERFLOW,
     RATE_LIMITED,
     Call,

@@ -10,8 +10,8 @@ import pytest
 
 from bot.errors import ModelAuthError, ModelRejected, TransientModelError
 from bot.llm.transcription import Transcriber
-from bot.testing.openai_server import Disconnect, Failure
-from bot.testing.transcription_server import ScriptedTranscriptions
+from testkit.openai_server import Disconnect, Failure
+from testkit.transcription_server import ScriptedTranscriptions
 
 KEY = "sk-a-key-that-nobody-may-read"
 AUDIO = b"OggS" + bytes(range(256)) * 40

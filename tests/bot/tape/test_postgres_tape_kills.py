@@ -18,7 +18,7 @@ from waiting import until
 from bot.database.connections import Database
 from bot.database.schema import migrate
 from bot.tape.store import TapeStore
-from bot.testing.postgres import PostgresServer
+from testkit.postgres import PostgresServer
 
 HOST = Path(__file__).with_name("kill_postgres_host.py")
 TAPE = "telegram:42"

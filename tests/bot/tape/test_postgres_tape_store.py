@@ -22,7 +22,7 @@ from bot.tape.search import SearchQuery
 from bot.tape.store import TapeStore
 from bot.tape.stores.postgres import PostgresTapeStore
 from bot.tape.stores.postgres.upkeep import Upkeep
-from bot.testing.wire_cutter import WireCutter
+from testkit.wire_cutter import WireCutter
 
 TAPE = "telegram:42"
 PATIENCE = 30

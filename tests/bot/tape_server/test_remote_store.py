@@ -28,7 +28,7 @@ from bot.tape.wire import NDJSON
 from bot.tape_server import receipts
 from bot.tape_server.receipts import Receipts
 from bot.tape_server.serve import configuration
-from bot.testing.ports import kept_port
+from testkit.ports import kept_port
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from bot.database.schema import migrate
 from bot.database.wakeups import Wakeups
 from bot.telemetry import checks, instruments
 from bot.telemetry.operations import Operations
-from bot.testing.postgres import PostgresServer
+from testkit.postgres import PostgresServer
 
 pytestmark = pytest.mark.slow
 

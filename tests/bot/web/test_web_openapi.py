@@ -22,7 +22,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from bot.testing.ports import kept_port
+from testkit.ports import kept_port
 
 ROOT = Path(__file__).parents[3]
 SAID = (

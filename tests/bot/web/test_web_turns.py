@@ -24,10 +24,10 @@ from bot.tape.entries import message as said
 from bot.tape.service import TapeService
 from bot.tape.stores.memory import MemoryTapeStore
 from bot.testing.host import Bounds, Host, session_host
-from bot.testing.openai_server import Call as ProviderCall
-from bot.testing.openai_server import Reply, ScriptedOpenAI
 from bot.testing.scripted_model import Held, ScriptedModel, calls, consolidates, saves, says
 from bot.web.reading import turns as pages
+from testkit.openai_server import Call as ProviderCall
+from testkit.openai_server import Reply, ScriptedOpenAI
 
 NAMES = ["default", "exact", "with-recall", "summary-first"]
 

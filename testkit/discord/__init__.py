@@ -1,0 +1,1 @@
+"""A Discord server for tests: gateway and REST API, version 10."""

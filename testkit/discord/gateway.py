@@ -1,0 +1,313 @@
+"""The gateway of the Discord server for tests: sessions over WebSockets, version 10, in JSON.
+
+A session outlives its connection: what happens meanwhile is kept and replayed to whoever resumes
+it. A client that closes with 1000 or 1001, or identifies anew, gives its session up.
+See https://discord.com/developers/docs/events/gateway.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+from aiohttp import WSCloseCode, WSMsgType, web
+
+from testkit.discord.links import Link
+from testkit.discord.serialization import (
+    application_flags,
+    guild_json,
+    member_json,
+    user_json,
+)
+from testkit.discord.shards import WHOLE, Beginnings, Shard, belongs, concerns, shard_of
+from testkit.discord.world import Guild, World
+
+GUILDS, GUILD_MEMBERS, GUILD_PRESENCES = 1 << 0, 1 << 1, 1 << 8
+GUILD_MESSAGES, GUILD_REACTIONS, GUILD_TYPING = 1 << 9, 1 << 10, 1 << 11
+DIRECT_MESSAGES, DIRECT_REACTIONS, DIRECT_TYPING = 1 << 12, 1 << 13, 1 << 14
+MESSAGE_CONTENT = 1 << 15
+"""Intents."""
+PRIVILEGED = GUILD_MEMBERS | GUILD_PRESENCES | MESSAGE_CONTENT
+"""Intents that the application's portal must enable."""
+
+_DISPATCH, _HEARTBEAT, _IDENTIFY, _PRESENCE, _VOICE = 0, 1, 2, 3, 4
+_RESUME, _RECONNECT, _MEMBERS, _INVALID, _HELLO, _ACK = 6, 7, 8, 9, 10, 11
+_UNKNOWN_OP, _DECODE, _NOT_AUTHENTICATED, _WRONG_TOKEN = 4001, 4002, 4003, 4004
+_ALREADY_AUTHENTICATED, _INVALID_SEQ, _WRONG_SHARD, _DISALLOWED_INTENTS = 4005, 4007, 4010, 4014
+
+
+@dataclass(slots=True)
+class Session:
+    """One identified client.
+
+    Attributes:
+        id: Its id.
+        intents: The events it asked for.
+        shard: Whose events it gets.
+        seq: The number of its last event.
+        log: Its events, to be replayed.
+        link: Its connection; None while it has none.
+    """
+
+    id: str
+    intents: int
+    shard: Shard = WHOLE
+    seq: int = 0
+    log: list[dict[str, Any]] = field(default_factory=list)
+    link: Link | None = None
+
+    def push(self, event: str, data: Any) -> None:
+        """Number an event, keep it, and send it where there is a connection."""
+        self.seq += 1
+        frame = {"op": _DISPATCH, "s": self.seq, "t": event, "d": data}
+        self.log.append(frame)
+        if self.link is not None:
+            self.link.send(frame)
+
+
+@dataclass(slots=True)
+class GatewayFaults:
+    """What goes wrong on the gateway.
+
+    Attributes:
+        refused_until: Until when connections are answered with 503, on the monotonic clock.
+        refusals: How many connections are still refused, whatever the time.
+        heartbeats_acked: False leaves heartbeats without an answer.
+    """
+
+    refused_until: float = 0.0
+    refusals: int = 0
+    heartbeats_acked: bool = True
+
+    def refuse(self) -> bool:
+        """Whether the connection that comes now is refused."""
+        if self.refusals > 0:
+            self.refusals -= 1
+            return True
+        return time.monotonic() < self.refused_until
+
+
+@dataclass(slots=True)
+class Gateway:
+    """All sessions and connections.
+
+    Attributes:
+        world: What is told.
+        token: The bot's token.
+        address: Where clients connect, known once the server listens.
+        heartbeat: Milliseconds between heartbeats.
+        faults: What goes wrong.
+        beginnings: How fast sessions may begin.
+        sessions: By id.
+    """
+
+    world: World
+    token: Callable[[], str]
+    address: str = ""
+    heartbeat: int = 41_250
+    faults: GatewayFaults = field(default_factory=GatewayFaults)
+    beginnings: Beginnings = field(default_factory=Beginnings)
+    sessions: dict[str, Session] = field(default_factory=dict)
+    _links: set[Link] = field(default_factory=set)
+
+    @property
+    def connected(self) -> int:
+        """How many sessions have a connection."""
+        return sum(session.link is not None for session in self.sessions.values())
+
+    def dispatch(
+        self,
+        event: str,
+        data: Any,
+        *,
+        intent: int = 0,
+        bare: Any = None,
+        content: bool = True,
+        everywhere: bool = False,
+    ) -> None:
+        """Send an event to every session of its guild's shard that asked for it.
+
+        Args:
+            event: Its name.
+            data: Its content.
+            intent: What a session must have asked for; 0 for events that all get.
+            bare: The content for sessions without the intent to read messages.
+            content: Whether the content needs no such intent.
+            everywhere: Send it to all shards.
+        """
+        for session in self.sessions.values():
+            if intent and not session.intents & intent:
+                continue
+            if not everywhere and not concerns(data, session.shard):
+                continue
+            whole = content or bare is None or session.intents & MESSAGE_CONTENT
+            session.push(event, data if whole else bare)
+
+    def tell_joined(self, guild: Guild) -> None:
+        """Tell the sessions of its shard that the bot has joined a guild."""
+        for session in self.sessions.values():
+            if session.intents & GUILDS and belongs(guild.id, session.shard):
+                self._tell_guild(session, guild, joined=True)
+
+    def drop(self, code: int | None = None) -> None:
+        """Close every connection with a code; None breaks them without a word."""
+        for link in tuple(self._links):
+            link.close(code)
+
+    def ask_to_reconnect(self) -> None:
+        """Ask every client to reconnect and resume (op 7)."""
+        for link in tuple(self._links):
+            link.send({"op": _RECONNECT, "d": None})
+
+    def invalidate(self, *, resumable: bool = False) -> None:
+        """Declare every session invalid (op 9); ``resumable`` ones may be resumed."""
+        for session in tuple(self.sessions.values()):
+            if session.link is not None:
+                session.link.send({"op": _INVALID, "d": resumable})
+            if not resumable:
+                self._forget(session)
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """Serve one connection until it ends."""
+        self._note("connect", request.path)
+        if self.faults.refuse():
+            self._note("refused")
+            return web.Response(status=503, text="no gateway is available")
+        socket = web.WebSocketResponse(timeout=1.0, max_msg_size=0)
+        await socket.prepare(request)
+        link = Link(socket, request, request.query.get("compress", ""))
+        self._links.add(link)
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(link.run)
+                link.send({"op": _HELLO, "d": {"heartbeat_interval": self.heartbeat, "_trace": []}})
+                await self._read(socket, link)
+                group.cancel_scope.cancel()
+        finally:
+            self._links.discard(link)
+            self._detach(link, socket.close_code)
+        return socket
+
+    async def _read(self, socket: web.WebSocketResponse, link: Link) -> None:
+        async for message in socket:
+            if message.type not in {WSMsgType.TEXT, WSMsgType.BINARY}:
+                continue
+            try:
+                frame = json.loads(message.data)
+                self._receive(link, int(frame["op"]), frame.get("d"))
+            except (ValueError, KeyError, TypeError):
+                link.close(_DECODE)
+
+    def _receive(self, link: Link, op: int, data: Any) -> None:
+        session = self._session_of(link)
+        match op:
+            case 1:
+                if self.faults.heartbeats_acked:
+                    link.send({"op": _ACK, "d": None})
+            case 2 if session is None:
+                self._identify(link, data)
+            case 2:
+                link.close(_ALREADY_AUTHENTICATED)
+            case 6:
+                self._resume(link, data)
+            case 3 | 4 | 8 if session is None:
+                link.close(_NOT_AUTHENTICATED)
+            case 8 if session is not None:
+                self._members(session, data)
+            case 3 | 4:
+                pass
+            case _:
+                link.close(_UNKNOWN_OP)
+
+    def _identify(self, link: Link, data: dict[str, Any]) -> None:
+        intents = int(data.get("intents", 0))
+        self._note("identify", intents)
+        if data.get("token") != self.token():
+            link.close(_WRONG_TOKEN)
+            return
+        if intents & PRIVILEGED & ~self.world.portal_intents:
+            link.close(_DISALLOWED_INTENTS)
+            return
+        shard = shard_of(data)
+        if shard is None:
+            link.close(_WRONG_SHARD)
+            return
+        if self.beginnings.too_soon(shard):
+            self._note("too soon", shard)
+            link.send({"op": _INVALID, "d": False})
+            return
+        session = Session(secrets.token_hex(16), intents, shard, link=link)
+        self.sessions[session.id] = session
+        guilds = [each for each in self.world.guilds.values() if self.world.joined(each)]
+        guilds = [each for each in guilds if belongs(each.id, shard)]
+        flags = application_flags(self.world.portal_intents)
+        ready = {
+            "v": 10,
+            "user": user_json(self.world.bot) | {"verified": True, "mfa_enabled": False},
+            "guilds": [{"id": str(guild.id), "unavailable": True} for guild in guilds],
+            "session_id": session.id,
+            "shard": list(shard),
+            "resume_gateway_url": self.address + "/resume",
+            "application": {"id": str(self.world.bot.id), "flags": flags},
+        }
+        session.push("READY", ready)
+        if intents & GUILDS:
+            for guild in guilds:
+                self._tell_guild(session, guild)
+        self._note("ready", session.id)
+
+    def _tell_guild(self, session: Session, guild: Guild, *, joined: bool = False) -> None:
+        # Discord lists the members at once only to those who may see who is online.
+        everybody = bool(session.intents & GUILD_PRESENCES)
+        shape = guild_json(self.world, guild, everybody=everybody)
+        if joined:
+            del shape["unavailable"]
+        session.push("GUILD_CREATE", shape)
+
+    def _resume(self, link: Link, data: dict[str, Any]) -> None:
+        session = self.sessions.get(str(data.get("session_id")))
+        self._note("resume", data.get("seq"))
+        if session is None or data.get("token") != self.token():
+            link.send({"op": _INVALID, "d": False})
+            return
+        seen = int(data["seq"] or 0)
+        if seen > session.seq:
+            link.close(_INVALID_SEQ)
+            return
+        if session.link is not None:
+            session.link.close(None)
+        session.link = link
+        for frame in session.log[seen:]:
+            link.send(frame)
+        session.push("RESUMED", {"_trace": []})
+        self._note("resumed", session.id)
+
+    def _members(self, session: Session, data: dict[str, Any]) -> None:
+        guild = self.world.guilds[int(data["guild_id"])]
+        users = [self.world.users[member] for member in guild.members]
+        members = [member_json(user) for user in users]
+        chunk = {"guild_id": str(guild.id), "members": members, "chunk_index": 0, "chunk_count": 1}
+        session.push("GUILD_MEMBERS_CHUNK", chunk | {"nonce": data.get("nonce"), "not_found": []})
+
+    def _session_of(self, link: Link) -> Session | None:
+        return next((each for each in self.sessions.values() if each.link is link), None)
+
+    def _detach(self, link: Link, code: int | None) -> None:
+        session = self._session_of(link)
+        self._note("disconnect", code)
+        if session is None:
+            return
+        session.link = None
+        if code in {WSCloseCode.OK, WSCloseCode.GOING_AWAY} and not link.closed_here:
+            self._forget(session)
+
+    def _forget(self, session: Session) -> None:
+        self.sessions.pop(session.id, None)
+
+    def _note(self, what: str, subject: object = "") -> None:
+        self.world.books.note(self.world.books.gateway, what, subject)

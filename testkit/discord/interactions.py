@@ -1,0 +1,239 @@
+"""Interactions of the Discord server for tests: sent to the bot, answered by it in time or not.
+
+See https://discord.com/developers/docs/interactions/receiving-and-responding.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from typing import Any
+
+from aiohttp import web
+
+from testkit.discord.hub import Hub
+from testkit.discord.posting import ApiError, Draft, invalid, rewrite, write
+from testkit.discord.records import LOADING, Interaction, Message
+from testkit.discord.rest import NO_CONTENT, Arrival, Door
+from testkit.discord.rules import fault_in_choices
+from testkit.discord.serialization import (
+    ALL_PERMISSIONS,
+    SLASH_ANSWER,
+    channel_json,
+    member_json,
+    user_json,
+)
+from testkit.discord.world import Channel
+
+COMMAND, COMPONENT, AUTOCOMPLETE = 2, 3, 4
+"""Types of interactions."""
+_MESSAGE, _DEFER, _DEFER_UPDATE, _UPDATE, _CHOICES, _MODAL = 4, 5, 6, 7, 8, 9
+_WEBHOOK = "/webhooks/{application}/{token}"
+
+
+class Interactions:
+    """Sends interactions and serves their answers.
+
+    Args:
+        hub: The server's parts.
+        door: What guards the routes.
+    """
+
+    def __init__(self, hub: Hub, door: Door) -> None:
+        self.hub, self.world, self.door = hub, hub.world, door
+
+    def register(self, router: web.UrlDispatcher) -> None:
+        """Add the routes; their authority is the interaction's token."""
+        callback = "/interactions/{interaction}/{token}/callback"
+        self.door.route(router, "POST", callback, self._callback, limit="interaction", public=True)
+        one = _WEBHOOK + "/messages/{message}"
+        for method, path, do in (
+            ("POST", _WEBHOOK, self._follow_up),
+            ("GET", one, self._get),
+            ("PATCH", one, self._patch),
+            ("DELETE", one, self._delete),
+        ):
+            self.door.route(router, method, path, do, limit="webhook", major="token", public=True)
+
+    def send(
+        self,
+        kind: int,
+        channel: Channel,
+        user: int,
+        name: str,
+        data: dict[str, Any],
+        *,
+        message: Message | None = None,
+    ) -> Interaction:
+        """Send INTERACTION_CREATE.
+
+        Args:
+            kind: Its type.
+            channel: Where.
+            user: Whose.
+            name: For the books.
+            data: What was chosen.
+            message: The message whose component was pressed.
+        """
+        known = self.world.books.interactions
+        number = self.world.ids.next()
+        made = Interaction(number, secrets.token_urlsafe(48), kind, channel.id, user, name)
+        made.message_id = message.id if message else None
+        known[number] = made
+        who = self.world.users[user]
+        shape: dict[str, Any] = {
+            "id": str(number),
+            "application_id": str(self.world.bot.id),
+            "type": kind,
+            "token": made.token,
+            "version": 1,
+            "data": data,
+            "channel_id": str(channel.id),
+            "channel": channel_json(self.world, channel) | {"permissions": str(ALL_PERMISSIONS)},
+            "locale": "en-US",
+            "app_permissions": str(ALL_PERMISSIONS),
+            "entitlements": [],
+            "authorizing_integration_owners": {"0": str(channel.guild_id or 0)},
+            "context": 1 if channel.guild_id is None else 0,
+            "attachment_size_limit": 10 * 1024 * 1024,
+        }
+        if channel.guild_id is None:
+            shape["user"] = user_json(who)
+        else:
+            member = member_json(who)
+            shape["member"] = member | {"permissions": str(ALL_PERMISSIONS)}
+            guild = str(channel.guild_id)
+            shape |= {"guild_id": guild, "guild_locale": "en-US"}
+            shape["guild"] = {"id": guild, "locale": "en-US", "features": []}
+        if message is not None:
+            shape["message"] = self.hub.json(message)
+        self.hub.gateway.dispatch("INTERACTION_CREATE", shape)
+        self.world.books.touch()
+        return made
+
+    def _known(self, call: Arrival) -> Interaction:
+        token = call.text("token")
+        for each in self.world.books.interactions.values():
+            if each.token == token:
+                return each
+        raise ApiError(404, 10015, "Unknown Webhook")
+
+    def _alive(self, call: Arrival) -> Interaction:
+        interaction = self._known(call)
+        if time.monotonic() - interaction.created > self.hub.interaction_life:
+            interaction.refused.append(50027)
+            raise ApiError(401, 50027, "Invalid Webhook Token")
+        if interaction.acknowledged is None:
+            raise ApiError(404, 10015, "Unknown Webhook")
+        return interaction
+
+    async def _callback(self, call: Arrival) -> Any:
+        known = self.world.books.interactions.get(call.number("interaction"))
+        if known is None or known.token != call.text("token"):
+            raise ApiError(404, 10062, "Unknown interaction")
+        if known.acknowledged is not None:
+            known.refused.append(40060)
+            raise ApiError(400, 40060, "Interaction has already been acknowledged.")
+        if time.monotonic() - known.created > self.hub.interaction_deadline:
+            known.refused.append(10062)
+            raise ApiError(404, 10062, "Unknown interaction")
+        kind = int((call.body or {}).get("type", 0))
+        data = (call.body or {}).get("data") or {}
+        shown = self._apply(known, kind, Draft(data, call.uploads))
+        known.acknowledged, known.answer = time.monotonic(), kind
+        self.world.books.touch()
+        if call.request.query.get("with_response") not in {"1", "true", "True"}:
+            return NO_CONTENT
+        return self._resource(known, kind, shown)
+
+    def _apply(self, known: Interaction, kind: int, draft: Draft) -> Message | None:
+        on_message = self.world.books.messages.get(known.message_id or 0)
+        match kind:
+            case 4:
+                draft.check()
+                return self._respond(known, draft, 0)
+            case 5:
+                return self._respond(known, draft, LOADING)
+            case 6 if on_message is not None:
+                known.response_id = on_message.id
+                return on_message
+            case 7 if on_message is not None:
+                draft.check(on_message)
+                known.response_id = on_message.id
+                rewrite(self.world, on_message, draft)
+                self.hub.announce("MESSAGE_UPDATE", on_message)
+                return on_message
+            case 8 if known.kind == AUTOCOMPLETE:
+                choices = list(draft.body.get("choices") or ())
+                if wrong := fault_in_choices(choices):
+                    raise invalid("choices", "BASE_TYPE_BAD_LENGTH", wrong)
+                known.choices = choices
+                return None
+            case 9:
+                return None
+            case _:
+                raise ApiError(400, 50035, "Invalid Form Body", {"type": {"_errors": []}})
+
+    def _respond(self, known: Interaction, draft: Draft, flags: int) -> Message:
+        message = self._write(known, draft, flags)
+        known.response_id = message.id
+        self.hub.announce("MESSAGE_CREATE", message)
+        return message
+
+    def _write(self, known: Interaction, draft: Draft, flags: int) -> Message:
+        channel = self.world.channels[known.channel_id]
+        more: dict[str, Any] = {"interaction_id": known.id}
+        if known.kind == COMMAND and known.response_id is None:
+            more["kind"] = SLASH_ANSWER
+        message = write(self.world, channel, self.world.bot.id, draft, **more)
+        message.flags |= flags
+        return message
+
+    def _resource(self, known: Interaction, kind: int, shown: Message | None) -> Any:
+        told: dict[str, Any] = {"id": str(known.id), "type": known.kind}
+        answer: dict[str, Any] = {"interaction": told}
+        if shown is not None:
+            told["response_message_id"] = str(shown.id)
+            told["response_message_loading"] = shown.loading
+            told["response_message_ephemeral"] = shown.ephemeral
+            answer["resource"] = {"type": kind, "message": self.hub.json(shown)}
+        return answer
+
+    def _message(self, call: Arrival) -> tuple[Interaction, Message]:
+        known = self._alive(call)
+        wanted = call.text("message")
+        number = known.response_id if wanted == "@original" else int(wanted)
+        message = self.world.books.messages.get(number or 0)
+        mine = message is not None and message.id in {known.response_id, *known.followups}
+        if message is None or not mine or message.deleted is not None:
+            raise ApiError(404, 10008, "Unknown Message")
+        return known, message
+
+    async def _get(self, call: Arrival) -> Any:
+        return self.hub.json(self._message(call)[1])
+
+    async def _patch(self, call: Arrival) -> Any:
+        _, message = self._message(call)
+        call.draft.check(message)
+        rewrite(self.world, message, call.draft)
+        self.hub.announce("MESSAGE_UPDATE", message)
+        return self.hub.json(message)
+
+    async def _delete(self, call: Arrival) -> Any:
+        _, message = self._message(call)
+        self.hub.delete(message)
+        return NO_CONTENT
+
+    async def _follow_up(self, call: Arrival) -> Any:
+        known, draft = self._alive(call), call.draft
+        draft.check()
+        response = self.world.books.messages.get(known.response_id or 0)
+        if response is not None and response.loading and response.deleted is None:
+            # Discord lets the first follow-up after a deferral take the deferred answer's place.
+            rewrite(self.world, response, draft)
+            self.hub.announce("MESSAGE_UPDATE", response)
+            return self.hub.json(response)
+        message = self._write(known, draft, 0)
+        known.followups.append(message.id)
+        self.hub.announce("MESSAGE_CREATE", message)
+        return self.hub.json(message)

@@ -1,0 +1,299 @@
+"""The JSON shapes of Discord's API v10 for the server for tests; pure.
+
+Fields are those that https://discord.com/developers/docs lists for each object, as far as clients
+read them.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from testkit.discord.records import Message, Upload
+from testkit.discord.world import DM, Channel, Guild, Snowflakes, User, World
+
+ALL_PERMISSIONS = (1 << 50) - 1
+SLASH_ANSWER, THREAD_STARTER = 20, 21
+_HAS_THREAD = 1 << 5
+_JOINED = "2024-01-01T00:00:00.000000+00:00"
+_NULL_IN_GUILDS = (
+    "icon splash banner description afk_channel_id system_channel_id rules_channel_id "
+    "vanity_url_code public_updates_channel_id".split()
+)
+_EMPTY_IN_GUILDS = (
+    "features emojis stickers presences voice_states stage_instances guild_scheduled_events "
+    "soundboard_sounds".split()
+)
+_LIMITED_FLAGS = {1 << 8: 1 << 13, 1 << 1: 1 << 15, 1 << 15: 1 << 19}
+
+
+def moment(snowflake: int, later: float = 0.0) -> str:
+    """Return an id's time, or a later one, in ISO 8601."""
+    return datetime.fromtimestamp(Snowflakes.moment(snowflake) + later, UTC).isoformat()
+
+
+def user_json(user: User) -> dict[str, Any]:
+    """Return a user object."""
+    return {
+        "id": str(user.id),
+        "username": user.name,
+        "discriminator": "0",
+        "global_name": user.shown,
+        "avatar": None,
+        "bot": user.bot,
+        "public_flags": 0,
+    }
+
+
+def member_json(user: User) -> dict[str, Any]:
+    """Return a guild member object."""
+    return bare_member() | {"user": user_json(user)}
+
+
+def bare_member() -> dict[str, Any]:
+    """Return a guild member object without its user, as messages have it."""
+    return {
+        "nick": None,
+        "roles": [],
+        "joined_at": _JOINED,
+        "deaf": False,
+        "mute": False,
+        "flags": 0,
+        "pending": False,
+        "communication_disabled_until": None,
+    }
+
+
+def application_flags(portal_intents: int) -> int:
+    """Return the flags of an application of fewer than a hundred guilds, by its portal's intents."""
+    return sum(flag for intent, flag in _LIMITED_FLAGS.items() if portal_intents & intent)
+
+
+def application_json(world: World) -> dict[str, Any]:
+    """Return an application object with its owner."""
+    owner = next((user for user in world.users.values() if not user.bot), world.bot)
+    return {
+        "id": str(world.bot.id),
+        "name": world.bot.name,
+        "icon": None,
+        "description": "",
+        "bot_public": False,
+        "bot_require_code_grant": False,
+        "verify_key": "0" * 64,
+        "owner": user_json(owner),
+        "flags": application_flags(world.portal_intents),
+        "bot": user_json(world.bot),
+    }
+
+
+def thread_json(world: World, thread: Channel) -> dict[str, Any]:
+    """Return a thread's channel object, the bot's membership included."""
+    count = len(world.standing(thread.id))
+    return {
+        "id": str(thread.id),
+        "type": thread.kind,
+        "name": thread.name,
+        "guild_id": str(thread.guild_id),
+        "parent_id": str(thread.parent_id),
+        "owner_id": str(thread.owner_id),
+        "last_message_id": _id(world.last_message(thread.id)),
+        "message_count": count,
+        "total_message_sent": count,
+        "member_count": 2,
+        "rate_limit_per_user": 0,
+        "flags": 0,
+        "thread_metadata": {
+            "archived": thread.archived,
+            "auto_archive_duration": 1440,
+            "archive_timestamp": moment(thread.id),
+            "locked": thread.locked,
+            "create_timestamp": moment(thread.id),
+        },
+    }
+
+
+def channel_json(world: World, channel: Channel) -> dict[str, Any]:
+    """Return a channel object of any kind."""
+    if channel.is_thread:
+        return thread_json(world, channel)
+    if channel.kind == DM:
+        other = world.users[channel.recipient_id or 0]
+        return {
+            "id": str(channel.id),
+            "type": DM,
+            "last_message_id": _id(world.last_message(channel.id)),
+            "recipients": [user_json(other)],
+            "flags": 0,
+        }
+    denied = {"id": str(world.bot.id), "type": 1, "allow": "0", "deny": str(channel.denied)}
+    return {
+        "id": str(channel.id),
+        "type": channel.kind,
+        "name": channel.name,
+        "guild_id": str(channel.guild_id),
+        "position": 0,
+        "permission_overwrites": [denied] if channel.denied else [],
+        "nsfw": False,
+        "parent_id": None,
+        "topic": None,
+        "last_message_id": _id(world.last_message(channel.id)),
+        "rate_limit_per_user": 0,
+        "default_auto_archive_duration": 1440,
+        "flags": 0,
+    }
+
+
+def guild_json(world: World, guild: Guild, *, everybody: bool = True) -> dict[str, Any]:
+    """Return a guild as GUILD_CREATE does: with channels, threads, members and the default role.
+
+    Args:
+        world: The world.
+        guild: The guild.
+        everybody: Whether members other than the bot are listed.
+    """
+    inside = [c for c in world.channels.values() if c.guild_id == guild.id and world.visible(c)]
+    role = {"id": str(guild.id), "name": "@everyone", "color": 0, "hoist": False, "position": 0}
+    role |= {"permissions": str(ALL_PERMISSIONS), "managed": False, "mentionable": False}
+    role |= {"flags": 0, "colors": {"primary_color": 0}}
+    users = [world.users[m] for m in guild.members if everybody or m == world.bot.id]
+    shape: dict[str, Any] = dict.fromkeys(_NULL_IN_GUILDS)
+    shape |= {name: [] for name in _EMPTY_IN_GUILDS}
+    return shape | {
+        "id": str(guild.id),
+        "name": guild.name,
+        "owner_id": str(guild.owner_id),
+        "afk_timeout": 300,
+        "verification_level": 0,
+        "default_message_notifications": 0,
+        "explicit_content_filter": 0,
+        "nsfw_level": 0,
+        "preferred_locale": "en-US",
+        "system_channel_flags": 0,
+        "roles": [role],
+        "joined_at": _JOINED,
+        "large": False,
+        "unavailable": False,
+        "member_count": len(guild.members),
+        "members": [member_json(user) for user in users],
+        "channels": [channel_json(world, c) for c in inside if not c.is_thread],
+        "threads": [thread_json(world, c) for c in inside if c.is_thread and not c.archived],
+    }
+
+
+def attachment_json(base: str, channel_id: int, upload: Upload) -> dict[str, Any]:
+    """Return an attachment object whose address the server serves."""
+    address = f"{base}/attachments/{channel_id}/{upload.id}/{upload.name}"
+    shape = {
+        "id": str(upload.id),
+        "filename": upload.name,
+        "size": len(upload.data),
+        "url": address,
+        "proxy_url": address,
+        "content_type": upload.mime,
+    }
+    if upload.seconds is not None:
+        shape |= {"duration_secs": upload.seconds, "waveform": "AAAA"}
+    return shape
+
+
+def message_json(world: World, base: str, message: Message, *, deep: bool = True) -> dict[str, Any]:
+    """Return a message object.
+
+    Args:
+        world: Where it stands.
+        base: The address that serves attachments.
+        message: The message.
+        deep: Whether the message that it replies to is shown in it.
+    """
+    channel = world.channels[message.channel_id]
+    mentioned = [world.users[user] for user in message.mentions if user in world.users]
+    shape: dict[str, Any] = {
+        "id": str(message.id),
+        "channel_id": str(message.channel_id),
+        "author": user_json(world.users[message.author_id]),
+        "content": message.content,
+        "timestamp": moment(message.id),
+        "edited_timestamp": _edited(message),
+        "tts": False,
+        "mention_everyone": message.mention_everyone,
+        "mentions": [user_json(user) for user in mentioned],
+        "mention_roles": [str(role) for role in message.mention_roles],
+        "attachments": [attachment_json(base, channel.id, each) for each in message.uploads],
+        "embeds": list(message.embeds),
+        "components": list(message.components),
+        "reactions": _reactions(world, message),
+        "pinned": False,
+        "type": message.kind,
+        "flags": message.flags,
+    }
+    if message.interaction_id is not None:
+        shape |= _origin(world, message)
+    if message.reference is not None:
+        shape |= _reference(world, base, message, deep)
+    thread = world.channels.get(message.id)
+    if thread is not None:
+        shape["flags"] |= _HAS_THREAD
+        shape["thread"] = thread_json(world, thread)
+    return shape | message.extra
+
+
+def without_content(shape: dict[str, Any]) -> dict[str, Any]:
+    """Return a message as bots see it that lack the intent to read messages."""
+    bare = shape | {"content": "", "attachments": [], "embeds": [], "components": []}
+    if isinstance(bare.get("referenced_message"), dict):
+        bare["referenced_message"] = without_content(bare["referenced_message"])
+    return bare
+
+
+def readable(world: World, message: Message) -> bool:
+    """Whether a message's content needs no intent: direct, the bot's own, or mentioning it."""
+    direct = world.channels[message.channel_id].guild_id is None
+    return direct or message.author_id == world.bot.id or world.bot.id in message.mentions
+
+
+def _id(value: int | None) -> str | None:
+    return None if value is None else str(value)
+
+
+def _edited(message: Message) -> str | None:
+    if message.edited is None:
+        return None
+    return moment(message.id, message.edited - message.created)
+
+
+def _reactions(world: World, message: Message) -> list[dict[str, Any]]:
+    return [
+        {
+            "emoji": {"id": None, "name": emoji},
+            "count": len(users),
+            "count_details": {"burst": 0, "normal": len(users)},
+            "me": world.bot.id in users,
+            "me_burst": False,
+            "burst_colors": [],
+        }
+        for emoji, users in message.reactions.items()
+        if users
+    ]
+
+
+def _origin(world: World, message: Message) -> dict[str, Any]:
+    interaction = world.books.interactions[message.interaction_id or 0]
+    user = user_json(world.users[interaction.user_id])
+    meta: dict[str, Any] = {"id": str(interaction.id), "type": interaction.kind, "user": user}
+    meta["authorizing_integration_owners"] = {}
+    bot = str(world.bot.id)
+    return {"webhook_id": bot, "application_id": bot, "interaction_metadata": meta}
+
+
+def _reference(world: World, base: str, message: Message, deep: bool) -> dict[str, Any]:
+    target = world.books.messages.get(message.reference or 0)
+    place = world.channels[target.channel_id if target else message.channel_id]
+    pointer = {"type": 0, "message_id": str(message.reference), "channel_id": str(place.id)}
+    if place.guild_id is not None:
+        pointer["guild_id"] = str(place.guild_id)
+    shape: dict[str, Any] = {"message_reference": pointer}
+    if deep and target is not None:
+        standing = target.deleted is None
+        whole = message_json(world, base, target, deep=False) if standing else None
+        shape["referenced_message"] = whole
+    return shape

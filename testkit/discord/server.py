@@ -1,0 +1,163 @@
+"""A Discord for tests, speaking the real wire on loopback: gateway and REST, version 10.
+
+The unmodified discord.py runs against it (see ``DiscordServer.used_by_discord_py``). People are
+played by the methods of ``Actions``, faults by ``faults``, and ``books`` tell what the bot did.
+
+Runs as a process too: ``python -m testkit.discord.server --port 0 --books FILE``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from types import TracebackType
+from typing import Self
+
+from aiohttp import web
+
+from testkit.discord.actions import Actions
+from testkit.discord.control import Control
+from testkit.discord.faults import Mischief
+from testkit.discord.gateway import PRIVILEGED, Gateway
+from testkit.discord.hub import Hub
+from testkit.discord.interactions import Interactions
+from testkit.discord.rest import API, Door
+from testkit.discord.routes import Routes
+from testkit.discord.world import World
+
+TEST_TOKEN = "MTA.test.discord-token"  # noqa: S105 - a server that knows no secrets
+"""The bot's token unless told otherwise."""
+_MAX_BODY = 64 * 1024 * 1024
+
+
+class DiscordServer(Actions):
+    """The server; an async context manager.
+
+    Limits are so wide that tests do not meet them until ``faults.flood`` or ``faults.real_limits``.
+
+    Attributes:
+        token: The bot's token; may be changed while it runs.
+        port: 0 picks a free one.
+        faults: What goes wrong.
+    """
+
+    def __init__(
+        self,
+        *,
+        token: str = TEST_TOKEN,
+        bot_name: str = "tapebot",
+        portal_intents: int = PRIVILEGED,
+        port: int = 0,
+    ) -> None:
+        """Make a world with the bot alone.
+
+        Args:
+            token: The bot's token.
+            bot_name: The bot's name.
+            portal_intents: The privileged intents that the application's portal has enabled.
+            port: 0 picks a free one.
+        """
+        world = World.create(bot_name, portal_intents)
+        hub = Hub(world, Gateway(world, lambda: self.token))
+        door = Door(hub, lambda: self.token)
+        interactions = Interactions(hub, door)
+        super().__init__(hub, interactions)
+        self.token, self.port = token, port
+        self.faults = Mischief(hub)
+        app = web.Application(client_max_size=_MAX_BODY)
+        app.router.add_get("/gateway/", hub.gateway.handle)
+        app.router.add_get("/gateway", hub.gateway.handle)
+        app.router.add_get("/gateway/resume", hub.gateway.handle)
+        app.router.add_get("/attachments/{channel}/{file}/{name}", self._attachment)
+        Routes(hub, door).register(app.router)
+        interactions.register(app.router)
+        door.unknown(app.router)
+        Control(self, self.faults).register(app.router)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+        self._site: web.TCPSite
+
+    @property
+    def url(self) -> str:
+        """The address of the server."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def api_url(self) -> str:
+        """The base of REST calls, for ``discord.http.Route.BASE``."""
+        return self.url + API
+
+    @property
+    def gateway_url(self) -> str:
+        """The gateway, for ``discord.gateway.DiscordWebSocket.DEFAULT_GATEWAY``."""
+        return f"ws://127.0.0.1:{self.port}/gateway"
+
+    async def __aenter__(self) -> Self:
+        """Listen on loopback."""
+        await self._runner.setup()
+        await self._listen()
+        self.port = self._runner.addresses[0][1]
+        self.hub.base, self.hub.gateway.address = self.url, self.gateway_url
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Break every connection."""
+        self.faults.refuse_gateway(math.inf)
+        self.hub.gateway.drop()
+        await self._runner.cleanup()
+
+    @asynccontextmanager
+    async def outage(self) -> AsyncIterator[None]:
+        """Be unreachable for a while: connections break, and new ones are refused by the machine.
+
+        Addresses, sessions and books stay.
+        """
+        await self._site.stop()
+        self.hub.gateway.drop()
+        assert self._runner.server is not None
+        for connection in self._runner.server.connections:
+            if connection.transport is not None:
+                connection.transport.abort()
+        try:
+            yield
+        finally:
+            await self._listen()
+
+    async def _listen(self) -> None:
+        self._site = web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True)
+        await self._site.start()
+
+    @contextmanager
+    def used_by_discord_py(self) -> Iterator[None]:
+        """Let every discord.py client in this process talk to this server for a while."""
+        import yarl
+        from discord.gateway import DiscordWebSocket
+        from discord.http import Route
+
+        before = Route.BASE, DiscordWebSocket.DEFAULT_GATEWAY
+        Route.BASE = self.api_url
+        DiscordWebSocket.DEFAULT_GATEWAY = yarl.URL(self.gateway_url)
+        try:
+            yield
+        finally:
+            Route.BASE, DiscordWebSocket.DEFAULT_GATEWAY = before
+
+    async def _attachment(self, request: web.Request) -> web.Response:
+        number = request.match_info["file"]
+        self.books.note(self.books.downloads, request.path, number)
+        for message in self.books.messages.values():
+            for upload in message.uploads:
+                if str(upload.id) == number and message.deleted is None:
+                    return web.Response(body=upload.data, content_type=upload.mime)
+        return web.Response(status=404, text="This content is no longer available.")
+
+
+if __name__ == "__main__":
+    from testkit.discord.process import main
+
+    main()

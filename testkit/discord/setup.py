@@ -1,0 +1,138 @@
+"""The stage of the Discord server for tests: its people, guilds and channels, set up by a driver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from testkit.discord import gateway as intents
+from testkit.discord.hub import Hub
+from testkit.discord.records import Books
+from testkit.discord.serialization import member_json
+from testkit.discord.shards import Shard, belongs
+from testkit.discord.world import (
+    READ_MESSAGE_HISTORY,
+    SEND_MESSAGES,
+    TEXT,
+    VIEW_CHANNEL,
+    Channel,
+    Guild,
+    User,
+    World,
+)
+
+
+class Stage:
+    """Who is there and where; ids are integers.
+
+    Args:
+        hub: The server's parts.
+    """
+
+    def __init__(self, hub: Hub) -> None:
+        self.hub = hub
+
+    @property
+    def world(self) -> World:
+        """Users, guilds and channels."""
+        return self.hub.world
+
+    @property
+    def books(self) -> Books:
+        """What happened."""
+        return self.hub.world.books
+
+    @property
+    def bot_id(self) -> int:
+        """The bot's id, also its application's."""
+        return self.world.bot.id
+
+    def user(self, name: str, *, shown: str | None = None, bot: bool = False) -> int:
+        """Add a user; returns the id."""
+        user = User(self.world.ids.next(), name, shown, bot)
+        self.world.users[user.id] = user
+        return user.id
+
+    def guild(
+        self,
+        name: str,
+        members: Iterable[int] = (),
+        *,
+        joined: bool = True,
+        shard: Shard | None = None,
+    ) -> int:
+        """Add a guild of users, with the bot unless told otherwise; returns the id.
+
+        Args:
+            name: Its name.
+            members: The users.
+            joined: Whether the bot is a member.
+            shard: The shard whose it is; None leaves that to its id.
+        """
+        people = list(members)
+        number = self.world.ids.next()
+        while shard is not None and not belongs(number, shard):
+            number = self.world.ids.next()
+        self.world.guilds[number] = Guild(number, name, (people or [self.bot_id])[0], people)
+        if joined:
+            self.join(number)
+        return number
+
+    def join(self, guild: int) -> None:
+        """Let the bot join a guild (GUILD_CREATE)."""
+        place = self.world.guilds[guild]
+        place.members.append(self.bot_id)
+        self.hub.gateway.tell_joined(place)
+
+    def enter(self, guild: int, user: int) -> None:
+        """Let a user join a guild (GUILD_MEMBER_ADD)."""
+        self.world.guilds[guild].members.append(user)
+        who = self.world.users[user]
+        told = member_json(who) | {"guild_id": str(guild)}
+        self.hub.gateway.dispatch("GUILD_MEMBER_ADD", told, intent=intents.GUILD_MEMBERS)
+
+    def channel(self, guild: int, name: str) -> int:
+        """Add a text channel; returns the id."""
+        channel = Channel(self.world.ids.next(), TEXT, name, guild)
+        self.world.channels[channel.id] = channel
+        if self.world.visible(channel):
+            self.hub.tell_channel("CHANNEL_CREATE", channel)
+        return channel.id
+
+    def direct(self, user: int) -> int:
+        """Return the id of the bot's conversation with a user."""
+        return self.hub.direct(user).id
+
+    def thread(
+        self, channel: int, name: str, *, user: int | None = None, from_message: int | None = None
+    ) -> int:
+        """Open a public thread, from a message or on its own; returns the id.
+
+        Args:
+            channel: Its channel.
+            name: Its name.
+            user: Who opens it; None takes the guild's owner.
+            from_message: The message that it starts from; the thread gets its id.
+        """
+        parent = self.world.channels[channel]
+        source = None if from_message is None else self.books.messages[from_message]
+        owner = user or self.world.guilds[parent.guild_id or 0].owner_id
+        return self.hub.open_thread(parent, name, owner, source).id
+
+    def archive(self, thread: int, *, locked: bool = False) -> None:
+        """Archive a thread, and lock it if asked."""
+        channel = self.world.channels[thread]
+        channel.archived, channel.locked = True, locked
+        self.hub.tell_channel("THREAD_UPDATE", channel)
+
+    def deny(
+        self, channel: int, *, view: bool = False, send: bool = False, history: bool = False
+    ) -> None:
+        """Take permissions from the bot; call it without any to give all back."""
+        place = self.world.channels[channel]
+        place.denied = (VIEW_CHANNEL if view else 0) | (SEND_MESSAGES if send else 0)
+        place.denied |= READ_MESSAGE_HISTORY if history else 0
+        self.hub.tell_channel("CHANNEL_UPDATE", place)
+
+    def block(self, user: int, *, blocked: bool = True) -> None:
+        """Refuse the bot's direct messages to a user."""
+        self.world.users[user].blocks = blocked

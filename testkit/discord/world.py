@@ -1,0 +1,166 @@
+"""The world of the Discord server for tests: users, guilds, channels, threads, DMs, permissions."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from testkit.discord.records import Books, Message
+
+TEXT, DM, ANNOUNCEMENT_THREAD, PUBLIC_THREAD, PRIVATE_THREAD = 0, 1, 10, 11, 12
+"""Channel types."""
+VIEW_CHANNEL, SEND_MESSAGES, READ_MESSAGE_HISTORY = 1 << 10, 1 << 11, 1 << 16
+"""Permissions."""
+
+_EPOCH_MS = 1_420_070_400_000
+
+
+@dataclass(slots=True)
+class Snowflakes:
+    """Ids that grow with time, as Discord's do."""
+
+    _last: int = 0
+
+    def next(self) -> int:
+        """Return the next id."""
+        now = (int(time.time() * 1000) - _EPOCH_MS) << 22
+        self._last = max(self._last + 1, now)
+        return self._last
+
+    @staticmethod
+    def moment(snowflake: int) -> float:
+        """Return the wall clock's seconds when an id was made."""
+        return ((snowflake >> 22) + _EPOCH_MS) / 1000
+
+
+@dataclass(slots=True)
+class User:
+    """A user.
+
+    Attributes:
+        id: The id.
+        name: The unique name.
+        shown: The display name; None shows the name.
+        bot: Whether it is a bot.
+        blocks: Whether direct messages from the bot are refused.
+    """
+
+    id: int
+    name: str
+    shown: str | None = None
+    bot: bool = False
+    blocks: bool = False
+
+
+@dataclass(slots=True)
+class Guild:
+    """A guild.
+
+    Attributes:
+        id: The id; also of the role that everybody has.
+        name: Its name.
+        owner_id: Its owner.
+        members: The members; the bot too where it has joined.
+    """
+
+    id: int
+    name: str
+    owner_id: int
+    members: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Channel:
+    """A channel, thread or direct conversation.
+
+    Attributes:
+        id: The id.
+        kind: Discord's channel type.
+        name: Its name; empty for direct ones.
+        guild_id: The guild; None for direct ones.
+        parent_id: A thread's channel.
+        owner_id: Who opened a thread.
+        recipient_id: The other side of a direct one.
+        denied: The bot's missing permissions.
+        archived: A thread that sleeps until somebody writes.
+        locked: An archived thread in which nobody can write.
+    """
+
+    id: int
+    kind: int
+    name: str = ""
+    guild_id: int | None = None
+    parent_id: int | None = None
+    owner_id: int | None = None
+    recipient_id: int | None = None
+    denied: int = 0
+    archived: bool = False
+    locked: bool = False
+
+    @property
+    def is_thread(self) -> bool:
+        """Whether it is a thread."""
+        return self.kind in {ANNOUNCEMENT_THREAD, PUBLIC_THREAD, PRIVATE_THREAD}
+
+
+@dataclass(slots=True)
+class World:
+    """Everybody and every place.
+
+    Attributes:
+        bot: The bot's user; its id is also the application's.
+        books: What happened, with the messages.
+        ids: The source of ids.
+        users: By id.
+        guilds: By id.
+        channels: By id.
+        portal_intents: The privileged intents that are enabled for the application.
+    """
+
+    bot: User
+    books: Books
+    ids: Snowflakes
+    users: dict[int, User] = field(default_factory=dict)
+    guilds: dict[int, Guild] = field(default_factory=dict)
+    channels: dict[int, Channel] = field(default_factory=dict)
+    portal_intents: int = 0
+
+    @classmethod
+    def create(cls, bot_name: str, portal_intents: int) -> World:
+        """Make a world with a bot and nothing else."""
+        ids = Snowflakes()
+        bot = User(ids.next(), bot_name, bot=True)
+        return cls(bot, Books(), ids, {bot.id: bot}, portal_intents=portal_intents)
+
+    def joined(self, guild: Guild) -> bool:
+        """Whether the bot is a member."""
+        return self.bot.id in guild.members
+
+    def visible(self, channel: Channel) -> bool:
+        """Whether the bot may know of a channel."""
+        if channel.guild_id is None:
+            return channel.recipient_id is not None
+        place = self.parent(channel)
+        return self.joined(self.guilds[channel.guild_id]) and not place.denied & VIEW_CHANNEL
+
+    def parent(self, channel: Channel) -> Channel:
+        """Return the channel whose permissions count: a thread's parent, else itself."""
+        return self.channels[channel.parent_id] if channel.parent_id else channel
+
+    def direct(self, user_id: int) -> tuple[Channel, bool]:
+        """Return the bot's conversation with a user, and whether it is new."""
+        for channel in self.channels.values():
+            if channel.recipient_id == user_id:
+                return channel, False
+        channel = Channel(self.ids.next(), DM, recipient_id=user_id)
+        self.channels[channel.id] = channel
+        return channel, True
+
+    def standing(self, channel_id: int) -> list[Message]:
+        """Return what a channel's history shows to all, oldest first."""
+        return [each for each in self.books.of(channel_id) if not each.ephemeral]
+
+    def last_message(self, channel_id: int) -> int | None:
+        """Return the id of a channel's newest message."""
+        standing = self.standing(channel_id)
+        return standing[-1].id if standing else None

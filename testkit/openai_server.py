@@ -1,0 +1,438 @@
+"""A scripted server that speaks the OpenAI chat completions protocol over a real socket.
+
+It makes embeddings, too: without a script, from the words of a text, so that texts with words in common
+are near to each other.
+
+A script is a sequence of steps, one for each request, or a function from the request's JSON to a
+step. What a provider may do to a client is a step: answer, call tools, refuse, truncate, hang up.
+
+Runs as a process too: ``python -m testkit.openai_server --port 8080 --latency 0.2``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import re
+import struct
+import sys
+import zlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
+
+import anyio
+from aiohttp import web
+
+_MAX_BODY = 256 * 1024 * 1024
+JUDGE = "judge_claims"
+"""The tool that takes a judge's answer."""
+DIMENSIONS = 384
+"""Of the embeddings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call that the scripted model makes.
+
+    Attributes:
+        name: The tool.
+        arguments: Its arguments: text is sent as it is, anything else where JSON text belongs, as
+            some servers wrongly do.
+        id: The call's id; empty as some servers leave it.
+    """
+
+    name: str
+    arguments: str | dict[str, Any]
+    id: str = "call_1"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer.
+
+    Attributes:
+        content: Its text.
+        calls: Its tool calls.
+        finish_reason: None takes ``tool_calls`` or ``stop``; empty sends none, as a stream does
+            that ends too early.
+        prompt_tokens: Reported as read.
+        cached_tokens: Reported as served from the prompt cache.
+        completion_tokens: Reported as written.
+        counted: False where the server reports no usage, as small local ones do.
+        piece: Characters in a streamed fragment.
+        gate: Waited for before the answer, or after a stream's first fragment.
+        hang_up: A stream's connection breaks after its text; other answers never come.
+    """
+
+    content: str = ""
+    calls: tuple[Call, ...] = ()
+    finish_reason: str | None = None
+    prompt_tokens: int = 12
+    cached_tokens: int = 0
+    completion_tokens: int = 5
+    counted: bool = True
+    piece: int = 4
+    gate: anyio.Event | None = None
+    hang_up: bool = False
+
+    @property
+    def ending(self) -> str:
+        """The finish reason on the wire."""
+        if self.finish_reason is not None:
+            return self.finish_reason
+        return "tool_calls" if self.calls else "stop"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An HTTP error.
+
+    Attributes:
+        status: Its status code.
+        message: The text in OpenAI's error object.
+        code: The code in it.
+        retry_after: The ``Retry-After`` header.
+    """
+
+    status: int
+    message: str = "scripted failure"
+    code: str | None = None
+    retry_after: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Disconnect:
+    """The connection breaks before a byte of the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoChoices:
+    """An answer whose list of choices is empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """Any bytes as an answer, as many as are wanted.
+
+    Attributes:
+        head: What begins the body.
+        filler: What follows, so many ``times``.
+        times: How often.
+        end: What ends it.
+        status: The HTTP status.
+        headers: Of the response, beside its type.
+        content_type: Its type; None takes what was asked for, a stream or JSON.
+    """
+
+    head: bytes
+    filler: bytes = b""
+    times: int = 0
+    end: bytes = b""
+    status: int = 200
+    headers: tuple[tuple[str, str], ...] = ()
+    content_type: str | None = None
+
+
+Refusal = Failure | Disconnect
+Step = Reply | Failure | Disconnect | NoChoices | Raw
+Script = Iterable[Step] | Callable[[dict[str, Any]], Step]
+
+RATE_LIMITED = Failure(429, "Rate limit reached for requests", "rate_limit_exceeded", "0.01")
+"""The refusal that asks to wait a moment."""
+
+OVERFLOW = Failure(
+    400,
+    "This model's maximum context length is 8192 tokens. However, your messages resulted in 9001 "
+    "tokens. Please reduce the length of the messages.",
+    "context_length_exceeded",
+)
+"""The refusal of a prompt that is too long, in OpenAI's words."""
+
+
+@dataclass(slots=True)
+class ScriptedOpenAI:
+    """The server; an async context manager.
+
+    Attributes:
+        script: What it does.
+        judge: What it does where it is asked to judge claims; by default it finds that all of them hold.
+        requests: The JSON of each request, in order of arrival.
+        headers: The headers of each, names in lower case.
+        embedded: The texts of each request for embeddings, in order of arrival.
+        refusals: What is done to requests for embeddings, one each, before any is answered.
+        refused: Texts for which no embedding is made: a request that has one is refused.
+        latency: Seconds before each answer.
+        port: 0 picks a free one.
+    """
+
+    script: Script
+    judge: Callable[[dict[str, Any]], Step] = field(default_factory=lambda: holds_all)
+    requests: list[dict[str, Any]] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+    embedded: list[list[str]] = field(default_factory=list)
+    refusals: list[Refusal] = field(default_factory=list)
+    refused: set[str] = field(default_factory=set)
+    latency: float = 0.0
+    port: int = 0
+    _steps: Callable[[dict[str, Any]], Step] = field(init=False)
+    _runner: web.AppRunner = field(init=False)
+    _arrived: anyio.Event = field(init=False, default_factory=anyio.Event)
+
+    def __post_init__(self) -> None:
+        """Bring both forms of script to one."""
+        if callable(self.script):
+            self._steps = self.script
+        else:
+            left = iter(self.script)
+            over = Failure(400, "the script has no further step", "script_over")
+            self._steps = lambda _request: next(left, over)
+        app = web.Application(client_max_size=_MAX_BODY)
+        app.router.add_post("/v1/chat/completions", self._answer)
+        app.router.add_post("/v1/embeddings", self._embed)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+
+    @property
+    def base_url(self) -> str:
+        """The address that clients are given, with ``/v1``."""
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    async def __aenter__(self) -> Self:
+        """Listen on loopback."""
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", self.port)
+        await site.start()
+        self.port = self._runner.addresses[0][1]
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close every connection."""
+        await self._runner.cleanup()
+
+    async def received(self, count: int) -> None:
+        """Wait until that many requests have arrived."""
+        while len(self.requests) < count:
+            await self._arrived.wait()
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        body = await request.json()
+        self.requests.append(body)
+        self.headers.append({name.lower(): value for name, value in request.headers.items()})
+        self._arrived.set()
+        self._arrived = anyio.Event()
+        step = self.judge(body) if _is_judgement(body) else self._steps(body)
+        if self.latency:
+            await anyio.sleep(self.latency)
+        match step:
+            case Failure():
+                return _refusal(step)
+            case Disconnect():
+                return _hang_up(request)
+            case NoChoices():
+                return web.json_response(_envelope(body, "chat.completion", []))
+            case Raw():
+                return await _raw(request, body, step)
+            case Reply() if body.get("stream"):
+                return await _stream(request, body, step)
+            case Reply():
+                if step.gate is not None:
+                    await step.gate.wait()
+                return _hang_up(request) if step.hang_up else _whole(body, step)
+
+    async def _embed(self, request: web.Request) -> web.Response:
+        body = await request.json()
+        texts = [body["input"]] if isinstance(body["input"], str) else list(body["input"])
+        self.embedded.append(texts)
+        if self.refusals:
+            step = self.refusals.pop(0)
+            return _refusal(step) if isinstance(step, Failure) else _hang_up(request)
+        if self.refused.intersection(texts):
+            return _refusal(Failure(400, "this input cannot be embedded", "invalid_input"))
+        made = [embedding(text) for text in texts]
+        if body.get("encoding_format") == "base64":
+            packed = (struct.pack(f"<{DIMENSIONS}f", *vector) for vector in made)
+            told: list[Any] = [base64.b64encode(one).decode() for one in packed]
+        else:
+            told = list(made)
+        data = [
+            {"object": "embedding", "index": index, "embedding": one}
+            for index, one in enumerate(told)
+        ]
+        usage = {"prompt_tokens": 7 * len(texts), "total_tokens": 7 * len(texts)}
+        model = body.get("model", "scripted")
+        return web.json_response({"object": "list", "data": data, "model": model, "usage": usage})
+
+
+def _is_judgement(body: dict[str, Any]) -> bool:
+    return [one["function"]["name"] for one in body.get("tools", ())] == [JUDGE]
+
+
+def holds_all(body: dict[str, Any]) -> Step:
+    """Return the answer of a judge who finds that all claims hold."""
+    return rules(body, lambda _: "supported")
+
+
+def rules(body: dict[str, Any], ruling: Callable[[dict[str, Any]], str]) -> Step:
+    """Return the answer of a judge.
+
+    Args:
+        body: The request.
+        ruling: Given a claim as the request has it, says what the judge does.
+    """
+    lines = str(body["messages"][-1]["content"]).splitlines()
+    claims = [json.loads(line) for line in lines if line.startswith("{")]
+    told = [{"number": one["number"], "reason": "", "ruling": ruling(one)} for one in claims]
+    return Reply(calls=(Call(JUDGE, {"rulings": told}),))
+
+
+def embedding(text: str) -> list[float]:
+    """Return a text's embedding: how often it has words of each hash."""
+    vector = [0.0] * DIMENSIONS
+    # A text without a word has one, too.
+    for word in re.findall(r"\w+", text.casefold()) or [text]:
+        vector[zlib.crc32(word.encode()) % DIMENSIONS] += 1.0
+    return vector
+
+
+def _envelope(body: dict[str, Any], kind: str, choices: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "id": "chatcmpl-scripted",
+        "object": kind,
+        "created": 1_700_000_000,
+        "model": body.get("model", "scripted"),
+        "choices": choices,
+    }
+
+
+def _usage(step: Reply) -> dict[str, Any]:
+    return {
+        "prompt_tokens": step.prompt_tokens,
+        "completion_tokens": step.completion_tokens,
+        "total_tokens": step.prompt_tokens + step.completion_tokens,
+        "prompt_tokens_details": {"cached_tokens": step.cached_tokens},
+    }
+
+
+def _refusal(step: Failure) -> web.Response:
+    error = {"message": step.message, "type": "scripted", "param": None, "code": step.code}
+    headers = {} if step.retry_after is None else {"Retry-After": step.retry_after}
+    return web.json_response({"error": error}, status=step.status, headers=headers)
+
+
+def _hang_up(request: web.Request) -> web.Response:
+    if request.transport is not None:
+        request.transport.abort()
+    return web.Response()
+
+
+def _call(call: Call) -> dict[str, Any]:
+    function = {"name": call.name, "arguments": call.arguments}
+    return {"id": call.id, "type": "function", "function": function}
+
+
+def _whole(body: dict[str, Any], step: Reply) -> web.Response:
+    message: dict[str, Any] = {"role": "assistant", "content": step.content or None}
+    if step.calls:
+        message["tool_calls"] = [_call(call) for call in step.calls]
+    choice = {"index": 0, "message": message, "finish_reason": step.ending or None}
+    usage = {"usage": _usage(step)} if step.counted else {}
+    return web.json_response(_envelope(body, "chat.completion", [choice]) | usage)
+
+
+def _pieces(text: str, size: int) -> list[str]:
+    return [text[start : start + size] for start in range(0, len(text), size)]
+
+
+def _call_deltas(step: Reply) -> Iterable[dict[str, Any]]:
+    """Yield the calls as providers stream them: heads first, arguments in turns."""
+    rest: list[list[str]] = []
+    for index, call in enumerate(step.calls):
+        whole = not isinstance(call.arguments, str)
+        head = _call(call) if whole else _call(Call(call.name, "", call.id))
+        rest.append([] if isinstance(call.arguments, dict) else _pieces(call.arguments, step.piece))
+        yield {"tool_calls": [{"index": index, **head}]}
+    while any(rest):
+        for index, left in enumerate(rest):
+            if left:
+                fragment = {"index": index, "function": {"arguments": left.pop(0)}}
+                yield {"tool_calls": [fragment]}
+
+
+async def _raw(request: web.Request, body: dict[str, Any], step: Raw) -> web.StreamResponse:
+    asked = "text/event-stream" if body.get("stream") else "application/json"
+    headers = {"Content-Type": step.content_type or asked, **dict(step.headers)}
+    response = web.StreamResponse(status=step.status, headers=headers)
+    await response.prepare(request)
+    try:
+        await response.write(step.head)
+        for _ in range(step.times):
+            await response.write(step.filler)
+        await response.write(step.end)
+        await response.write_eof()
+    except ConnectionError:
+        # Whoever asked has had enough.
+        pass
+    return response
+
+
+async def _stream(request: web.Request, body: dict[str, Any], step: Reply) -> web.StreamResponse:
+    response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+    await response.prepare(request)
+
+    async def send(event: dict[str, Any]) -> None:
+        await response.write(b"data: " + json.dumps(event).encode() + b"\n\n")
+
+    async def delta(change: dict[str, Any], ending: str | None = None) -> None:
+        choice = {"index": 0, "delta": change, "finish_reason": ending}
+        await send(_envelope(body, "chat.completion.chunk", [choice]))
+
+    await delta({"role": "assistant", "content": ""})
+    for number, text in enumerate(_pieces(step.content, step.piece)):
+        await delta({"content": text})
+        if number == 0 and step.gate is not None:
+            await step.gate.wait()
+    for change in _call_deltas(step):
+        await delta(change)
+    if step.hang_up:
+        _hang_up(request)
+        return response
+    if step.ending:
+        await delta({}, step.ending)
+        if step.counted and (body.get("stream_options") or {}).get("include_usage"):
+            usage = {"usage": _usage(step)}
+            await send(_envelope(body, "chat.completion.chunk", []) | usage)
+        await response.write(b"data: [DONE]\n\n")
+    await response.write_eof()
+    return response
+
+
+async def _serve(port: int, latency: float, text: str) -> None:
+    server = ScriptedOpenAI(lambda _request: Reply(text, piece=24), port=port, latency=latency)
+    async with server:
+        sys.stdout.write(server.base_url + "\n")
+        sys.stdout.flush()
+        await anyio.sleep_forever()
+
+
+def main() -> None:
+    """Serve one fixed reply until the process ends; prints the address first."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--port", type=int, default=0, help="0 picks a free one")
+    parser.add_argument("--latency", type=float, default=0.0, help="seconds before each answer")
+    parser.add_argument("--text", default="All right, I have noted that.", help="the reply")
+    options = parser.parse_args()
+    try:
+        anyio.run(_serve, options.port, options.latency, options.text)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""A Telegram Bot API server for tests."""

@@ -1,0 +1,203 @@
+"""How the Telegram test server takes calls: tokens, faults, flood limits, polls, downloads."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+from aiohttp import web
+from anyio.abc import TaskGroup
+
+from testkit.endless import endless
+from testkit.telegram.account import allow
+from testkit.telegram.faults import Fault, Faults
+from testkit.telegram.methods import METHODS, NAMES, canonical
+from testkit.telegram.records import Call, Download, Json
+from testkit.telegram.rules import Params, Refused
+from testkit.telegram.webhook import deliver
+from testkit.telegram.wire import BROKEN, CLOSED, Outcome, page, read, respond
+from testkit.telegram.world import Bot, World
+
+_SECOND_POLL = (
+    "Conflict: terminated by other getUpdates request; "
+    "make sure that only one bot instance is running"
+)
+_HAS_WEBHOOK = (
+    "Conflict: can't use getUpdates method while webhook is active; "
+    "use deleteWebhook to delete the webhook first"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Called:
+    """A call as it came: the bot's id is 0 for an unknown token."""
+
+    token: str
+    bot: int
+    method: str
+    params: Params
+    chat: int | None
+
+
+class TelegramApi:
+    """The handlers of ``/bot<token>/<method>`` and ``/file/bot<token>/<path>``.
+
+    Attributes:
+        tasks: Where webhooks are called; set before the first request.
+        missing: Methods that answer 404, as on an older server.
+        webhook_pause: Seconds before a webhook that failed is called again.
+    """
+
+    def __init__(self, world: World, faults: Faults) -> None:
+        self.tasks: TaskGroup
+        self.missing: set[str] = set()
+        self.webhook_pause = 0.05
+        self._world = world
+        self._books = world.books
+        self._faults = faults
+
+    async def call(self, request: web.Request) -> web.StreamResponse:
+        """Carry out a method, or let it go wrong, and note it."""
+        at = time.monotonic()
+        called = await self._called(request)
+        values = called.params.values
+        early = self._faults.early(called.method, called.chat)
+        fault = self._faults.take(called.bot, called.method, called.chat, values)
+        if fault is not None and fault.kind == "endless":
+            return await endless(request, packed=fault.packed)
+        outcome = await self._outcome(request, called, fault)
+        call = Call(
+            bot=called.bot,
+            method=called.method,
+            chat=called.chat,
+            at=at,
+            status=0 if request.transport is None else outcome.status,
+            description=outcome.reason,
+            params={name: one for name, one in values.items() if not isinstance(one, tuple)},
+            early=early,
+            performed=outcome.performed,
+        )
+        self._books.calls.append(call)
+        self._books.note("call", call)
+        return respond(request, outcome)
+
+    async def download(self, request: web.Request) -> web.StreamResponse:
+        """Give a file's bytes, or let it go wrong, and note it."""
+        path = request.match_info["path"]
+        bot = self._world.bots.get(request.match_info["token"])
+        number = 0 if bot is None else bot.user.id
+        fault = self._faults.take(number, "download", None, {})
+        await _pause(fault)
+        stored = next((one for one in self._world.files.values() if one.path == path), None)
+        if fault is not None and fault.kind in {"html", "refuse"}:
+            outcome = page(fault.status)
+        elif fault is not None and fault.kind != "slow":
+            outcome = BROKEN
+        elif bot is None or bot.revoked:
+            outcome = Outcome(401, Refused(401, "Unauthorized").as_json())
+        elif stored is None:
+            outcome = Outcome(404, Refused(404, "Not Found").as_json())
+        else:
+            outcome = Outcome(200, "")
+        fact = Download(number, path, time.monotonic(), outcome.status)
+        self._books.downloads.append(fact)
+        self._books.note("download", fact)
+        if outcome.status == 200 and stored is not None:
+            return web.Response(body=stored.data, content_type="application/octet-stream")
+        return respond(request, outcome)
+
+    def end_polls(self) -> None:
+        """Let every waiting ``getUpdates`` end."""
+        for bot in self._world.bots.values():
+            bot.poll, bot.poll_ended = bot.poll + 1, CLOSED
+            bot.wake()
+
+    async def _called(self, request: web.Request) -> _Called:
+        token, method = request.match_info["token"], request.match_info["method"]
+        bot = self._world.bots.get(token)
+        params = Params(await read(request))
+        number = 0 if bot is None else bot.user.id
+        return _Called(token, number, NAMES.get(method.lower(), method), params, self._chat(params))
+
+    def _chat(self, params: Params) -> int | None:
+        name = params.text("chat_id")
+        for room in self._world.rooms.values():
+            if name in (str(room.chat.id), f"@{room.chat.username}"):
+                return room.chat.id
+        return int(name) if name.lstrip("-").isdecimal() else None
+
+    async def _outcome(self, request: web.Request, called: _Called, fault: Fault | None) -> Outcome:
+        kind = None if fault is None else fault.kind
+        await _pause(fault)
+        if kind == "hang_up":
+            return BROKEN
+        if fault is not None and kind == "html":
+            return page(fault.status)
+        try:
+            result = await self._perform(request, called, fault)
+        except Refused as exc:
+            return Outcome(exc.status, exc.as_json())
+        if kind == "lost":
+            return Outcome(0, CLOSED, performed=True)
+        if kind == "odd":
+            strange = {"reply_to_message": {"kind": "of next year"}}
+            result = {**result, **strange} if isinstance(result, dict) else strange
+        body: Json = {"ok": True, "result": result}
+        cut = json.dumps(body)[:-5] if kind == "garbage" else body
+        return Outcome(200, cut, performed=True)
+
+    async def _perform(self, request: web.Request, called: _Called, fault: Fault | None) -> Any:
+        bot = self._world.bot_of(called.token)
+        method = canonical(called.method, self.missing)
+        if fault is not None and fault.kind == "refuse":
+            raise fault.refusal()
+        self._faults.check_flood(method, called.chat)
+        if method == "getUpdates":
+            return await self._updates(request, bot, called.params)
+        result = METHODS[method](self._world, bot, called.params)
+        if method == "setWebhook" and bot.webhook is not None:
+            self.tasks.start_soon(deliver, bot, self._books, self.webhook_pause)
+        return result
+
+    async def _updates(self, request: web.Request, bot: Bot, params: Params) -> list[Json]:
+        if bot.webhook is not None:
+            raise Refused(409, _HAS_WEBHOOK)
+        allow(bot, params)
+        bot.poll, bot.poll_ended = bot.poll + 1, _SECOND_POLL
+        mine = bot.poll
+        bot.wake()
+        offset = params.integer("offset") or 0
+        if offset < 0:
+            offset = bot.queue[offset].id if len(bot.queue) >= -offset else 0
+        bot.confirm(offset, self._books)
+        await self._wait_for_updates(bot, params.integer("timeout") or 0)
+        if bot.poll != mine:
+            raise Refused(401, "Unauthorized") if bot.revoked else Refused(409, bot.poll_ended)
+        limit = params.integer("limit") or 100
+        given = bot.queue[: max(1, min(limit, 100))]
+        if request.transport is None:
+            return []
+        for one in given:
+            one.handed_at.append(time.monotonic())
+        if given:
+            self._books.note("handed", {"bot": bot.user.id, "updates": [one.id for one in given]})
+        return [one.update for one in given]
+
+    async def _wait_for_updates(self, bot: Bot, seconds: int) -> None:
+        mine = bot.poll
+        self._books.polling.append(bot.user.id)
+        self._books.note("polling", {"bot": bot.user.id})
+        try:
+            with anyio.move_on_after(seconds):
+                while not bot.queue and bot.poll == mine:
+                    await bot.changed.wait()
+        finally:
+            self._books.polling.remove(bot.user.id)
+
+
+async def _pause(fault: Fault | None) -> None:
+    if fault is not None and fault.kind == "slow":
+        await (fault.gate.wait() if fault.gate is not None else anyio.sleep(fault.seconds))

@@ -1,0 +1,253 @@
+"""What may go wrong between a bot and Telegram, as the test server plays it.
+
+Rule 1: a fault meets the calls that match it, a number of times, then it is over.
+Rule 2: without a method it meets every call except ``getUpdates``, so that a waiting poll does not
+use it up; ``"*"`` meets all.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field
+from typing import Literal
+
+import anyio
+
+from testkit.telegram.records import Json
+from testkit.telegram.rules import Refused
+
+Kind = Literal["refuse", "html", "hang_up", "lost", "slow", "garbage", "odd", "endless"]
+FOR_EVER = 1_000_000_000
+_SHOWING = ("sendMessage", "editMessageText", "editMessageReplyMarkup")
+
+
+@dataclass(slots=True)
+class Fault:
+    """Something that goes wrong.
+
+    Attributes:
+        kind: ``refuse`` (an API error), ``html`` (a proxy's page), ``hang_up`` (the connection
+            breaks before anything was done), ``lost`` (it breaks after), ``slow`` (seconds or the
+            gate pass first, then all is well), ``garbage`` (done, but the JSON is cut off),
+            ``odd`` (done, but the answer holds what no client knows yet), ``endless`` (nothing is done,
+            and the answer does not end).
+        method: Only this one.
+        chat: Only in this chat.
+        text: Only where the text contains this.
+        bot: Only this bot's calls, by its id.
+        times: How often.
+        status: The HTTP status of ``refuse`` and ``html``.
+        description: Telegram's words.
+        retry_after: Seconds, with ``refuse``.
+        entities: Only calls that carry entities or a parse mode.
+        packed: Send ``endless`` packed.
+        seconds: How long ``slow`` takes.
+        gate: What ``slow`` waits for instead.
+    """
+
+    kind: Kind
+    method: str | None = None
+    chat: int | None = None
+    text: str = ""
+    bot: int | None = None
+    times: int = 1
+    status: int = 500
+    description: str = "Internal Server Error"
+    retry_after: int | None = None
+    entities: bool = False
+    packed: bool = False
+    seconds: float = 0.0
+    gate: anyio.Event | None = None
+
+    def meets(self, bot: int, method: str, chat: int | None, params: Json) -> bool:
+        """Whether a call matches."""
+        if self.times <= 0 or (self.method is None and method == "getUpdates"):
+            return False
+        marked = bool(params.get("entities") or params.get("parse_mode"))
+        return (
+            self.method in (None, "*", method)
+            and self.chat in (None, chat)
+            and self.bot in (None, bot)
+            and self.text in str(params.get("text", ""))
+            and (marked or not self.entities)
+        )
+
+    def refusal(self) -> Refused:
+        """The error that ``refuse`` answers with."""
+        extra = {} if self.retry_after is None else {"retry_after": self.retry_after}
+        return Refused(self.status, self.description, extra)
+
+
+@dataclass(slots=True)
+class _Flood:
+    per_second: float
+    retry_after: int
+    methods: tuple[str, ...]
+    passed: list[float] = field(default_factory=list)
+    until: float = 0.0
+
+
+@dataclass(slots=True)
+class Faults:
+    """The faults that are in force; every method may be called while bots run."""
+
+    _faults: list[Fault] = field(default_factory=list)
+    _floods: dict[int | None, _Flood] = field(default_factory=dict)
+    _penalties: dict[int | None, float] = field(default_factory=dict)
+
+    def add(self, fault: Fault) -> Fault:
+        """Put a fault in force; ``times = 0`` on it ends it."""
+        self._faults.append(fault)
+        return fault
+
+    def clear(self) -> None:
+        """End all faults, flood limits and penalties."""
+        for fault in self._faults:
+            if fault.gate is not None:
+                fault.gate.set()
+        self._faults.clear()
+        self._floods.clear()
+        self._penalties.clear()
+
+    def flood(
+        self,
+        chat: int | None,
+        per_second: float = 1.0,
+        *,
+        retry_after: int = 1,
+        methods: tuple[str, ...] = _SHOWING,
+    ) -> None:
+        """Limit what a chat takes; beyond it, and until ``retry_after`` has passed, it is 429.
+
+        Args:
+            chat: The chat's id; None limits all chats together.
+            per_second: How many calls a second are let through; below one, a call in so many.
+            retry_after: Whole seconds.
+            methods: The methods that count and are limited.
+        """
+        self._floods[chat] = _Flood(per_second, retry_after, tuple(methods))
+
+    def calm(self, chat: int | None) -> None:
+        """Lift a chat's flood limit."""
+        self._floods.pop(chat, None)
+        self._penalties.pop(chat, None)
+
+    def flood_once(self, chat: int | None = None, retry_after: int = 1, times: int = 1) -> Fault:
+        """Answer the next call in a chat with 429."""
+        why = f"Too Many Requests: retry after {retry_after}"
+        fault = Fault("refuse", chat=chat, status=429, description=why, times=times)
+        fault.retry_after = retry_after
+        return self.add(fault)
+
+    def refuse(
+        self,
+        status: int,
+        description: str,
+        *,
+        method: str | None = None,
+        chat: int | None = None,
+        times: int = 1,
+    ) -> Fault:
+        """Answer the next calls with an API error."""
+        return self.add(
+            Fault(
+                "refuse",
+                method=method,
+                chat=chat,
+                times=times,
+                status=status,
+                description=description,
+            )
+        )
+
+    def html(self, status: int = 502, *, method: str | None = None, times: int = 1) -> Fault:
+        """Answer as a broken proxy: an error with an HTML page."""
+        return self.add(Fault("html", method=method, status=status, times=times))
+
+    def hang_up(self, *, method: str | None = None, times: int = 1) -> Fault:
+        """Take the connection, do nothing, break it."""
+        return self.add(Fault("hang_up", method=method, times=times))
+
+    def lose_answer(
+        self, *, method: str | None = "sendMessage", chat: int | None = None, times: int = 1
+    ) -> Fault:
+        """Carry the call out, then break the connection instead of answering."""
+        return self.add(Fault("lost", method=method, chat=chat, times=times))
+
+    def garbage(self, *, method: str | None = None, times: int = 1) -> Fault:
+        """Carry the call out, then answer with JSON that is cut off."""
+        return self.add(Fault("garbage", method=method, times=times))
+
+    def odd(self, *, method: str | None = "sendMessage", times: int = 1) -> Fault:
+        """Carry the call out, then answer with what no client knows yet; a message keeps its id."""
+        return self.add(Fault("odd", method=method, times=times))
+
+    def endless(self, *, method: str | None = None, packed: bool = False, times: int = 1) -> Fault:
+        """Do nothing, and answer without end."""
+        return self.add(Fault("endless", method=method, packed=packed, times=times))
+
+    def slow(
+        self,
+        seconds: float = 0.0,
+        *,
+        method: str | None = None,
+        chat: int | None = None,
+        times: int = 1,
+        gate: anyio.Event | None = None,
+    ) -> Fault:
+        """Let the next calls wait, for a time or for an event, before they are carried out."""
+        return self.add(
+            Fault("slow", method=method, chat=chat, times=times, seconds=seconds, gate=gate)
+        )
+
+    def refuse_entities(self, chat: int | None = None, times: int = FOR_EVER) -> Fault:
+        """Refuse texts with entities or markup, as if they were malformed."""
+        fault = Fault("refuse", chat=chat, times=times, status=400, entities=True)
+        fault.description = "Bad Request: can't parse entities: Can't find end of the entity"
+        return self.add(fault)
+
+    def forbid(
+        self, chat: int, description: str = "Forbidden: bot was blocked by the user"
+    ) -> Fault:
+        """Answer 403 in a chat until the fault is ended."""
+        return self.refuse(403, description, chat=chat, times=FOR_EVER)
+
+    def take(self, bot: int, method: str, chat: int | None, params: Json) -> Fault | None:
+        """The fault that meets this call, if any; it is used up by that. The server's."""
+        for fault in self._faults:
+            if fault.meets(bot, method, chat, params):
+                fault.times -= 1
+                if fault.retry_after is not None:
+                    self._penalties[chat] = time.monotonic() + fault.retry_after
+                return fault
+        return None
+
+    def early(self, method: str, chat: int | None) -> bool:
+        """Whether a call to show something comes before the last ``retry_after`` has passed."""
+        limits = (self._penalties.get(chat, 0.0), self._penalties.get(None, 0.0))
+        return method in _SHOWING and time.monotonic() < max(limits)
+
+    def check_flood(self, method: str, chat: int | None) -> None:
+        """Count a call against the limits of its chat.
+
+        Raises:
+            Refused: 429 with ``retry_after``.
+        """
+        now = time.monotonic()
+        for key in {chat, None}:
+            limit = self._floods.get(key)
+            if limit is None or method not in limit.methods:
+                continue
+            window = max(1.0, 1.0 / limit.per_second)
+            limit.passed = [at for at in limit.passed if now - at < window]
+            waiting = now < limit.until
+            if not waiting and len(limit.passed) < limit.per_second * window:
+                limit.passed.append(now)
+                continue
+            if not waiting:
+                limit.until = now + limit.retry_after
+                self._penalties[key] = limit.until
+            seconds = max(1, math.ceil(limit.until - now))
+            why = f"Too Many Requests: retry after {seconds}"
+            raise Refused(429, why, {"retry_after": seconds})

@@ -1,0 +1,211 @@
+"""A Telegram for tests: the Bot API over a real socket, people to drive it, and exact books.
+
+The unmodified client of a bot runs against it, by polling or webhook::
+
+    async with TelegramServer() as telegram:
+        ada = telegram.user(7, "Ada")
+        chat = telegram.private(ada)
+        telegram.say(chat, ada, "Hello?")
+        await telegram.until_messages(chat, 1)
+        assert telegram.books.texts(chat.id) == ["Hello!"]
+
+``telegram.url`` is the server's base (aiogram: ``TelegramAPIServer.from_base``), ``telegram.token``
+the bot's token, ``telegram.faults`` what goes wrong. Runs as a process too, so that bots can be
+killed while it lives: ``python -m testkit.telegram.server --port 0 --books FILE`` prints its
+address and then the address of its control API (see ``telegram_control``), a line each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import anyio
+from aiohttp import web
+from anyio.abc import TaskGroup
+
+from testkit.telegram import control
+from testkit.telegram.api import TelegramApi
+from testkit.telegram.driver import TelegramDriver
+from testkit.telegram.faults import Faults
+from testkit.telegram.records import Books
+from testkit.telegram.world import Chat
+
+TOKEN = "4200001:TEST-TOKEN-of-the-test-server"  # noqa: S105 - opens nothing
+_MAX_BODY = 64 * 1024 * 1024
+
+
+class TelegramServer(TelegramDriver):
+    """The server; an async context manager.
+
+    Attributes:
+        token: The first bot's.
+        port: Where it listens on loopback.
+        control_port: Where the control API listens, too, through outages.
+        faults: What goes wrong.
+        missing: Methods that it does not have, as an older server: they answer 404.
+
+    Args:
+        token: The first bot's token.
+        port: 0 picks a free one.
+        books: A file that each fact is appended to as a line of JSON.
+        colliding_ids: Each chat counts its messages from 1, as real chats do.
+        control_port: Opens a second port; 0 picks a free one.
+    """
+
+    def __init__(
+        self,
+        token: str = TOKEN,
+        *,
+        port: int = 0,
+        books: Path | None = None,
+        colliding_ids: bool = False,
+        control_port: int | None = None,
+    ) -> None:
+        super().__init__(colliding_ids=colliding_ids)
+        self.token = token
+        self.me = self.bot(token)
+        self.port = port
+        self.control_port = control_port
+        self.faults = Faults()
+        self._api = TelegramApi(self.world, self.faults)
+        self.missing = self._api.missing
+        self.books.file = books
+        self.books.changed = self._wake
+        self._changed = anyio.Event()
+        self._stack = AsyncExitStack()
+        self._tasks: TaskGroup
+        self._site: web.TCPSite | None = None
+        app = web.Application(client_max_size=_MAX_BODY)
+        app.router.add_route("*", "/bot{token:[^/]+}/{method}", self._api.call)
+        app.router.add_get("/file/bot{token:[^/]+}/{path:.+}", self._api.download)
+        control.add_routes(app, self)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+
+    @property
+    def url(self) -> str:
+        """The base of API and files, without a slash at the end."""
+        return f"http://127.0.0.1:{self.port}"
+
+    async def __aenter__(self) -> Self:
+        """Listen on loopback."""
+        self._stack.push_async_callback(self._runner.cleanup)
+        self._tasks = await self._stack.enter_async_context(anyio.create_task_group())
+        self._api.tasks = self._tasks
+        await self._runner.setup()
+        await self.up()
+        if self.control_port is not None:
+            await web.TCPSite(self._runner, "127.0.0.1", self.control_port).start()
+            self.control_port = self._runner.addresses[-1][1]
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close every connection."""
+        self._api.end_polls()
+        self._tasks.cancel_scope.cancel()
+        await self._stack.aclose()
+
+    async def down(self) -> None:
+        """Refuse connections and break those that are open, until ``up``."""
+        assert self._site is not None, "the server is down already"
+        await self._site.stop()
+        self._site = None
+        self.books.note("down", {"port": self.port})
+        for handler in self._runner.server.connections if self._runner.server else ():
+            transport = handler.transport
+            if transport is not None and transport.get_extra_info("sockname")[1] == self.port:
+                transport.abort()
+        self._api.end_polls()
+
+    async def up(self) -> None:
+        """Listen, at the port of before."""
+        self._site = web.TCPSite(self._runner, "127.0.0.1", self.port)
+        await self._site.start()
+        self.port = self.port or self._runner.addresses[-1][1]
+        self.books.note("up", {"port": self.port})
+
+    @asynccontextmanager
+    async def outage(self) -> AsyncIterator[None]:
+        """Be down within the block."""
+        await self.down()
+        try:
+            yield
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self.up()
+
+    async def until(self, claim: Callable[[Books], Any], within: float = 60.0) -> None:
+        """Wait until something holds of the books.
+
+        Args:
+            claim: Looked at after every fact.
+            within: Seconds.
+
+        Raises:
+            TimeoutError: It did not come true; the message says what did.
+        """
+        with anyio.move_on_after(within):
+            while not claim(self.books):
+                await self._changed.wait()
+            return
+        raise TimeoutError(f"not within {within} s: {self.books.statistics()}")
+
+    async def until_messages(self, chat: Chat | int, count: int, within: float = 60.0) -> None:
+        """Wait until the bots have shown so many messages in a chat."""
+        number = chat.id if isinstance(chat, Chat) else chat
+        await self.until(lambda books: len(books.messages(number)) >= count, within)
+
+    async def until_changed(self, within: float = 60.0) -> None:
+        """Wait for the next fact, at most so many seconds."""
+        with anyio.move_on_after(within):
+            await self._changed.wait()
+
+    async def until_confirmed(self, within: float = 60.0) -> None:
+        """Wait until every update is confirmed."""
+        await self.until(lambda books: not books.unconfirmed, within)
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()
+
+
+async def _serve(options: argparse.Namespace) -> None:
+    server = TelegramServer(
+        options.token,
+        port=options.port,
+        books=options.books,
+        colliding_ids=options.colliding_ids,
+        control_port=options.control_port,
+    )
+    async with server:
+        sys.stdout.write(f"{server.url}\nhttp://127.0.0.1:{server.control_port}\n")
+        sys.stdout.flush()
+        await anyio.sleep_forever()
+
+
+def main() -> None:
+    """Serve until the process ends; prints the address, then the control API's."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--port", type=int, default=0, help="0 picks a free one")
+    parser.add_argument("--control-port", type=int, default=0, help="0 picks a free one")
+    parser.add_argument("--token", default=TOKEN, help="the first bot's token")
+    parser.add_argument("--colliding-ids", action="store_true", help="each chat counts from 1")
+    parser.add_argument("--books", type=Path, help="each fact is appended here, a line of JSON")
+    try:
+        anyio.run(_serve, parser.parse_args())
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""A scripted server that speaks OpenAI's transcription protocol over a real socket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+import anyio
+from aiohttp import BodyPartReader, web
+
+from testkit.openai_server import Disconnect, Failure
+
+Step = str | Failure | Disconnect | anyio.Event
+"""A transcript, a refusal, a broken connection, or no answer until the event is set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A request that arrived.
+
+    Attributes:
+        model: The model asked for.
+        name: The file's name.
+        audio: Its content.
+        key: The ``Authorization`` header.
+    """
+
+    model: str
+    name: str
+    audio: bytes
+    key: str
+
+
+@dataclass(slots=True)
+class ScriptedTranscriptions:
+    """The server; an async context manager.
+
+    Attributes:
+        script: What it does, one step for each request.
+        requests: What arrived, in order.
+        port: 0 picks a free one.
+    """
+
+    script: Iterable[Step]
+    requests: list[Heard] = field(default_factory=list)
+    port: int = 0
+    _steps: Iterator[Step] = field(init=False)
+    _runner: web.AppRunner = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Set up the one route."""
+        self._steps = iter(self.script)
+        app = web.Application(client_max_size=1 << 28)
+        app.router.add_post("/v1/audio/transcriptions", self._answer)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+
+    @property
+    def base_url(self) -> str:
+        """The address that clients are given, with ``/v1``."""
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    async def __aenter__(self) -> Self:
+        """Listen on loopback."""
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", self.port)
+        await site.start()
+        self.port = self._runner.addresses[0][1]
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close every connection."""
+        await self._runner.cleanup()
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        self.requests.append(await _heard(request))
+        step = next(self._steps, Failure(400, "the script has no further step"))
+        if isinstance(step, anyio.Event):
+            await step.wait()
+            step = ""
+        if isinstance(step, Disconnect):
+            if request.transport is not None:
+                request.transport.abort()
+            return web.Response()
+        if isinstance(step, Failure):
+            headers = {} if step.retry_after is None else {"Retry-After": step.retry_after}
+            error = {"message": step.message, "type": "scripted", "code": step.code}
+            return web.json_response({"error": error}, status=step.status, headers=headers)
+        return web.json_response({"text": step})
+
+
+async def _heard(request: web.Request) -> Heard:
+    fields: dict[str, str] = {}
+    name, audio = "", b""
+    async for part in await request.multipart():
+        if not isinstance(part, BodyPartReader):
+            continue
+        if part.filename is not None:
+            name, audio = part.filename, bytes(await part.read())
+        else:
+            fields[part.name or ""] = await part.text()
+    return Heard(fields.get("model", ""), name, audio, request.headers.get("Authorization", ""))
