@@ -12,8 +12,8 @@ import pytest
 from sampling import many, some
 
 from bot.bus import Sender
+from bot.language.statements import facts as stated
 from bot.llm.offline.model import OfflineModel
-from bot.llm.offline.statements import facts as stated
 from bot.memory.facts.fold import folded
 from bot.memory.gate.secrets import looks_secret
 from bot.testing.host import Host, session_host

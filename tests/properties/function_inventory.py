@@ -21,11 +21,11 @@ from pattern_inventory import modules
 
 from bot.language.claim import Claim, take_apart
 from bot.language.clauses import clauses
+from bot.language.parsed_facts import parse
 from bot.language.speech import Clause
 from bot.llm.base import ModelRequest
 from bot.llm.offline.compartments import Value, Work, work_in
 from bot.llm.offline.evidence import Candidate
-from bot.llm.offline.lines import parse
 from bot.llm.offline.prompt import Passage, Prompt, Said, read
 from bot.llm.offline.questions import Question
 from bot.memory.facts.fact import Fact

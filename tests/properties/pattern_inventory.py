@@ -36,7 +36,7 @@ SAMPLES: dict[tuple[str, str], str] = {
         "[{'folder': type('Folder', (), {'stem': lambda _, tape: tape})(), 'tape': 'fake-1', 'tail': '1-9.jsonl'}]"
     ),
     (
-        "bot/llm/offline/grammar.py",
+        "bot/language/person.py",
         "'(' + '|'.join((re.escape(name) for name in names)) + \")('s)?(?!\\w)\"",
     ): ("[{'names': ['The user', 'the user']}, {'names': ['a a', 'aa']}]"),
     ("bot/llm/offline/quoting.py", "'\\s+'.join(map(re.escape, wanted.split()))"): (

@@ -11,6 +11,9 @@ import re
 from collections.abc import Sequence
 from datetime import date, timedelta
 
+from bot.language.parsed_facts import SAID_ON, ParsedFact, parse
+from bot.language.person import USER, sentence, to_second
+from bot.language.terms import key, stem, words
 from bot.llm.offline.changes import is_over, is_unreal, newest_first
 from bot.llm.offline.compartments import asked_value, kinds_asked, told_value, told_work
 from bot.llm.offline.evidence import (
@@ -24,14 +27,11 @@ from bot.llm.offline.evidence import (
 )
 from bot.llm.offline.files import FILE
 from bot.llm.offline.fitting import LIGHT, OF_ASKING, fits, lacks
-from bot.llm.offline.grammar import USER, sentence, to_second
-from bot.llm.offline.lines import SAID_ON, Line, parse
 from bot.llm.offline.merge import facts_of
 from bot.llm.offline.phrases import PHRASES, Phrases, quote
 from bot.llm.offline.prompt import ASSISTANT, Passage, Prompt, Said
 from bot.llm.offline.questions import Question
 from bot.llm.offline.sums import asks_total, reckoned, total
-from bot.llm.offline.words import key, stem, words
 
 _MAX_FINDINGS = 5
 _OTHER_SCRIPT = re.compile("[\u0370-\u1fff\u2e80-\uffdc]")
@@ -148,7 +148,7 @@ def _yes_or_no(question: Question, findings: Sequence[Finding]) -> str:
     return "" if is_over(finding.told.words) else "Yes. "
 
 
-def _opposed(question: Question, line: Line) -> bool:
+def _opposed(question: Question, line: ParsedFact) -> bool:
     """Return whether one likes what the other hates."""
     asked = frozenset().union(*question.required) & _LIKING
     return line.verb in _LIKING and bool(asked) and line.verb not in asked

@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
+from bot.language.parsed_facts import parse
+from bot.language.terms import KIN_TERMS, stem, terms
 from bot.llm.offline.evidence import Candidate, Finding, level
 from bot.llm.offline.fitting import gives_newer
-from bot.llm.offline.lines import parse
 from bot.llm.offline.merge import facts_of
 from bot.llm.offline.prompt import Said
 from bot.llm.offline.questions import Question
-from bot.llm.offline.words import KIN_TERMS, stem, terms
 
 _ENDS = re.compile(
     r"\b(?:died|dead|passed away|sold|quit|gave up|given up|giving up|stopped|divorced|separated|split up|broke up"

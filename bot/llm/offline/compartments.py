@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from bot.language.terms import stem, terms
 from bot.llm.offline.phrases import quote
-from bot.llm.offline.words import stem, terms
 
 _BELIEFS = "Beliefs:"
 _BELIEF = re.compile(r"- (?P<text>.+) \([a-z]+ p\d+\)")

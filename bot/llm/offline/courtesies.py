@@ -10,7 +10,7 @@ import re
 from datetime import date
 from typing import Literal
 
-from bot.llm.offline.grammar import expand
+from bot.language.person import expand
 
 Courtesy = Literal["about", "hello", "thanks", "bye", "clock", "ok", "wrong", "insult"]
 

@@ -15,16 +15,16 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from bot.llm.offline.clauses import is_code, sentences, without_code
+from bot.language.parsed_facts import ATTRIBUTES, ParsedFact, conflicts, parse
+from bot.language.person import USER
+from bot.language.remainder import left_over
+from bot.language.sentences import is_code, sentences, without_code
+from bot.language.statements import facts
+from bot.language.terms import KIN_TERMS, key, stem, terms, words
 from bot.llm.offline.files import FILE, passages_of
-from bot.llm.offline.grammar import USER
-from bot.llm.offline.lines import ATTRIBUTES, Line, conflicts, parse
 from bot.llm.offline.merge import facts_of
 from bot.llm.offline.prompt import ASSISTANT, Passage, Prompt, Said
 from bot.llm.offline.questions import Question, specific, wishes
-from bot.llm.offline.remainder import left_over
-from bot.llm.offline.statements import facts
-from bot.llm.offline.words import KIN_TERMS, key, stem, terms, words
 
 _MAX_PASSAGES = 80
 _OWN_PHRASES = re.compile(
@@ -53,7 +53,7 @@ class Candidate:
         when: Day, or day and minute; empty for memory.
     """
 
-    line: Line
+    line: ParsedFact
     words: str
     who: str
     when: str = ""
@@ -123,7 +123,7 @@ def _spoken(passage: Passage, asker: Said, forgotten: list[_Forgotten]) -> Itera
             if act.kind == "forget" and terms(act.topic)
         )
         if not wanted:
-            yield Candidate(Line(spoken), spoken, passage.who, passage.when)
+            yield Candidate(ParsedFact(spoken), spoken, passage.who, passage.when)
 
 
 def _in_view(prompt: Prompt, wanted: set[str]) -> list[Passage]:
@@ -180,7 +180,9 @@ def gather(
         if passage.spoken:
             heard.extend(_spoken(passage, asker, forgotten))
         elif passage.of_file:
-            heard.append(Candidate(Line(passage.text), passage.text, passage.who, passage.when))
+            heard.append(
+                Candidate(ParsedFact(passage.text), passage.text, passage.who, passage.when)
+            )
         elif passage.who != ASSISTANT or not _OWN_PHRASES.search(passage.text):
             line = parse(passage.text, asker.subject)
             heard.append(Candidate(line, passage.text, passage.who, passage.when))

@@ -13,13 +13,13 @@ from collections.abc import Collection, Iterable
 from enum import StrEnum, auto
 from functools import lru_cache
 
+from bot.language.parsed_facts import ParsedFact
+from bot.language.person import expand, is_past
+from bot.language.terms import KIN_TERMS, stem, terms, words
 from bot.llm.offline.evidence import Candidate, of_somebody_else
-from bot.llm.offline.grammar import expand, is_past
-from bot.llm.offline.lines import Line
 from bot.llm.offline.prompt import Said
 from bot.llm.offline.questions import Question
 from bot.llm.offline.sums import MONTH, asks_sum
-from bot.llm.offline.words import KIN_TERMS, stem, terms, words
 
 _DAYS = "mon tue wed thu fri sat sun"
 _DAY = "|".join(f"{one}[a-z]{{0,6}}days?" for one in _DAYS.split())
@@ -189,7 +189,7 @@ def gives_newer(candidate: Candidate, older: Candidate, question: Question, aske
     )
 
 
-def _is_one_thing(one: Line, other: Line) -> bool:
+def _is_one_thing(one: ParsedFact, other: ParsedFact) -> bool:
     """Say whether two statements may be about one thing: "the key" is "the spare key", "the car key" is another."""
     mine, theirs = set(one.subject), set(other.subject)
     return not mine or not theirs or mine <= theirs or theirs <= mine

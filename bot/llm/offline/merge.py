@@ -13,10 +13,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from bot.llm.offline.forgetting import readings
-from bot.llm.offline.lines import Line, bare, conflicts, parse
-from bot.llm.offline.remainder import left_over
-from bot.llm.offline.words import key, terms
+from bot.language.forget_requests import readings
+from bot.language.parsed_facts import ParsedFact, bare, conflicts, parse
+from bot.language.remainder import left_over
+from bot.language.terms import key, terms
 
 _NAME = re.compile(
     r"The user(?:'s name is|(?P<called> wants to be called)) (?P<name>[^\W\d_][\w'’ .-]{0,38}?)\.?"
@@ -44,7 +44,7 @@ def _is_fact(line: str) -> bool:
 
 def _settle(facts: Iterable[str]) -> list[str]:
     """Return the facts that stand after all were said, in order."""
-    standing: list[Line] = []
+    standing: list[ParsedFact] = []
     for fact in facts:
         new = parse(fact)
         if new.key:
@@ -53,7 +53,7 @@ def _settle(facts: Iterable[str]) -> list[str]:
     return [line.text for line in standing]
 
 
-def stays(new: Line, old: Line) -> Line | None:
+def stays(new: ParsedFact, old: ParsedFact) -> ParsedFact | None:
     """Return what stands of an older line beside a newer one, None where nothing does."""
     if not conflicts(new, old):
         return old
@@ -61,7 +61,7 @@ def stays(new: Line, old: Line) -> Line | None:
     return parse(rest) if rest else None
 
 
-def _with(new: Line, lines: Sequence[str], parsed: Sequence[Line | None]) -> list[str]:
+def _with(new: ParsedFact, lines: Sequence[str], parsed: Sequence[ParsedFact | None]) -> list[str]:
     """Return the lines of memory with a new fact in its place."""
     bullet = f"- {new.text}"
     changed: list[str] = []

@@ -17,17 +17,17 @@ from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from typing import Any, Literal
 
-from bot.llm.offline.clauses import sentences
-from bot.llm.offline.forgetting import EVERYTHING
-from bot.llm.offline.lines import Line, conflicts, parse
+from bot.language.forget_requests import EVERYTHING
+from bot.language.parsed_facts import ParsedFact, conflicts, parse
+from bot.language.remainder import repeats
+from bot.language.sentences import sentences
+from bot.language.statements import Fact, facts
+from bot.language.topics import slot_of, topic_of
 from bot.llm.offline.merge import holds, speaks_of, stays
 from bot.llm.offline.prompt import Said, names_a_member
 from bot.llm.offline.questions import acts, wishes
 from bot.llm.offline.quoting import quotations
 from bot.llm.offline.record import Known, Message, Record, forgotten, handling
-from bot.llm.offline.remainder import repeats
-from bot.llm.offline.statements import Fact, facts
-from bot.llm.offline.subjects import slot_of, subject_of
 from bot.llm.offline.wishes import to_remember
 
 MOST = 60
@@ -103,7 +103,7 @@ class _Stated:
         new: It may be learned; else it is known or was noted, and only takes older ones' place.
     """
 
-    line: Line
+    line: ParsedFact
     day: str
     evidence: tuple[Cited, ...] = ()
     new: bool = True
@@ -228,7 +228,7 @@ class _Answer:
     def __init__(self, known: Sequence[Known], unwanted: dict[int, tuple[Cited, ...]]) -> None:
         self._known = {fact.number: fact for fact in known}
         self._lines = {fact.number: parse(fact.text) for fact in known}
-        self._rests: dict[int, Line | None] = {}
+        self._rests: dict[int, ParsedFact | None] = {}
         self._again: dict[int, tuple[Cited, ...]] = {}
         self._changes: list[Operation] = []
         # A batch that ends much of memory is refused as a whole.
@@ -265,7 +265,7 @@ class _Answer:
         rivals = [number for number in standing if conflicts(one.line, self._lines[number])]
         if not one.new or any(_since_then(self._known[number], one.day) for number in rivals):
             return
-        text, subject, slot = one.line.text, subject_of(one.line), slot_of(one.line)
+        text, subject, slot = one.line.text, topic_of(one.line), slot_of(one.line)
         evidence = one.evidence[-_MOST_EVIDENCE:]
         if not rivals:
             self._changes.append(Operation("add", text, None, subject, evidence, slot))

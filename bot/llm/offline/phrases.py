@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bot.llm.offline.foreign import Language
+from bot.language.languages import Language
 
 SET_MODEL = "set `TAPEBOT_MODEL` in `.env`, e.g. `TAPEBOT_MODEL=openai/gpt-5-mini` or any other litellm model name"
 

@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from bot.language.person import USER
 from bot.llm.base import ChatMessage, ModelRequest
 from bot.llm.offline.compartments import Value, Work, beliefs_in, values_in, work_in
 from bot.llm.offline.files import FILE, ShownFile, files_of, without_files
-from bot.llm.offline.grammar import USER
 from bot.llm.wire import part_text
 
 CORRECTION = "(corrects an earlier message)"

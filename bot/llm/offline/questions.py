@@ -12,16 +12,16 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from bot.llm.offline import foreign
-from bot.llm.offline.clauses import begins_as_question, is_question, sentences
+from bot.language import languages as foreign
+from bot.language.forget_requests import to_forget
+from bot.language.languages import Language, language_of
+from bot.language.person import expand
+from bot.language.sentences import begins_as_question, is_question, sentences
+from bot.language.statements import Fact, facts
+from bot.language.terms import KINDS_BY_TERM, stem, terms, words
 from bot.llm.offline.courtesies import Courtesy, courtesies
-from bot.llm.offline.foreign import Language, language
-from bot.llm.offline.forgetting import to_forget
-from bot.llm.offline.grammar import expand
 from bot.llm.offline.prompt import Said
-from bot.llm.offline.statements import Fact, facts
 from bot.llm.offline.wishes import to_keep
-from bot.llm.offline.words import KINDS_BY_TERM, stem, terms, words
 
 Manner = Literal["value", "yesno", "topic"]
 
@@ -217,7 +217,7 @@ def specific(group: frozenset[str]) -> bool:
 def acts(message: Said) -> tuple[Act, ...]:
     """Return what a message wants, in order; a message always wants something."""
     text = message.words.strip()
-    of = language(text)
+    of = language_of(text)
     plain = expand(text).strip().rstrip("?!. ").strip()
     for name in courtesies(plain):
         if name == "clock" or (not facts(text) and not _asks(text, plain)):

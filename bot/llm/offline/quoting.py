@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from bot.llm.offline.words import terms
+from bot.language.terms import terms
 
 LONGEST = 300
 _WORD = re.compile(r"\S+")

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from bot.language.statements import facts
+from bot.language.terms import key
 from bot.llm.offline.phrases import PHRASES
 from bot.llm.offline.prompt import ASSISTANT, CORRECTION, Said, own_words
-from bot.llm.offline.statements import facts
 from bot.llm.offline.wishes import confirmed, to_remember
-from bot.llm.offline.words import key
 
 _FACTS = re.compile(r"^## Current facts$", re.MULTILINE)
 _TALK = re.compile(r"^## Conversation to Process$", re.MULTILINE)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import date
 from decimal import Decimal
 
-from bot.llm.offline.words import stem
+from bot.language.terms import stem
 
 _MONTHS = (
     "january february march april may june july august september october november december".split()

@@ -15,21 +15,21 @@ from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from typing import Any
 
+from bot.language.forget_requests import EVERYTHING
+from bot.language.languages import language_of
+from bot.language.parsed_facts import parse
+from bot.language.terms import key
+from bot.language.topics import slot_of
 from bot.llm.base import ModelRequest
 from bot.llm.offline.answer import answer, listing
 from bot.llm.offline.changes import names_of
 from bot.llm.offline.courtesies import clock, is_sorrow
 from bot.llm.offline.files import reply_to_files
-from bot.llm.offline.foreign import language
-from bot.llm.offline.forgetting import EVERYTHING
-from bot.llm.offline.lines import parse
 from bot.llm.offline.merge import forget, holds, matching, merge, name_of
 from bot.llm.offline.phrases import PHRASES, Phrases, quote
 from bot.llm.offline.prompt import Done, Prompt, passages, read
 from bot.llm.offline.questions import Act, Question, acts
-from bot.llm.offline.subjects import slot_of
 from bot.llm.offline.wishes import confirmed, is_reminder
-from bot.llm.offline.words import key
 
 RECALL_DAYS = 3650
 _FAILED = re.compile(
@@ -214,7 +214,7 @@ def _known(plan: _Plan) -> str:
 
 
 def _phrases(act: Act) -> Phrases:
-    return PHRASES[language(act.said.words)]
+    return PHRASES[language_of(act.said.words)]
 
 
 def _say(plan: _Plan, act: Act) -> str:

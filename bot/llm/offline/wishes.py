@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from bot.llm.offline.clauses import is_question
-from bot.llm.offline.grammar import expand, to_third
+from bot.language.person import expand, to_third
+from bot.language.sentences import is_question
+from bot.language.statements import Fact, facts
 from bot.llm.offline.prompt import Said
-from bot.llm.offline.statements import Fact, facts
 
 _POLITE = re.compile(r"(?:can|could|will|would) you ", re.IGNORECASE)
 _REMEMBER = re.compile(

@@ -18,8 +18,8 @@ from datetime import datetime
 from bot.clock import iso
 from bot.errors import MemoryRefused
 from bot.language.clauses import clauses
-from bot.llm.offline.lines import parse
-from bot.llm.offline.subjects import subject_of
+from bot.language.parsed_facts import parse
+from bot.language.topics import topic_of
 from bot.memory.facts.fact import (
     LONGEST_SUBJECT,
     LONGEST_TEXT,
@@ -482,5 +482,5 @@ def _same_matter(new: Proposal, ending: Proposal, fact: Fact) -> bool:
 
 def _subject(given: str, text: str) -> str:
     """Return what a fact is about: as it was said, else by its words; empty where nothing tells."""
-    subject = " ".join(given.split())[:LONGEST_SUBJECT] or subject_of(parse(text))
+    subject = " ".join(given.split())[:LONGEST_SUBJECT] or topic_of(parse(text))
     return "" if subject.casefold() == "other" else subject

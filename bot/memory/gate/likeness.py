@@ -15,8 +15,8 @@ from bot.language.clauses import clauses
 from bot.language.lexicon import UNSPACED, content, fold, pairs, words
 from bot.language.naming import names_of
 from bot.language.numerals import with_digits
+from bot.language.parsed_facts import conflicts, parse
 from bot.language.quantities import quantities
-from bot.llm.offline.lines import conflicts, parse
 
 _LONGEST = 2_000
 _ALIKE = 95

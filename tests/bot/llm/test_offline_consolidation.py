@@ -11,13 +11,13 @@ from offline_harness import changes, consolidated, consolidation, numbered
 from offline_pairs import PAIRS
 from sampling import examples
 
+from bot.language.parsed_facts import parse
+from bot.language.statements import facts
+from bot.language.topics import topic_of
 from bot.llm.offline import OfflineModel
 from bot.llm.offline.consolidate import consolidate
-from bot.llm.offline.lines import parse
 from bot.llm.offline.operations import MOST
 from bot.llm.offline.record import read_record
-from bot.llm.offline.statements import facts
-from bot.llm.offline.subjects import subject_of
 from bot.memory.words import words_of
 
 TALK = """#1 [2026-03-06 10:00] USER (Ada): My favourite colour is blue.
@@ -338,7 +338,7 @@ async def test_a_summary_quotes_people_and_is_bounded():
     ],
 )
 def test_a_fact_is_filed_under_a_plain_word(line, subject):
-    assert subject_of(parse(line)) == subject
+    assert topic_of(parse(line)) == subject
 
 
 SAID = st.sampled_from([said for said, _, _ in PAIRS]) | st.sampled_from(

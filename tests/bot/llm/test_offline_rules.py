@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import examples
 
-from bot.llm.offline.grammar import to_second, to_third
+from bot.language.person import to_second, to_third
+from bot.language.statements import facts
 from bot.llm.offline.merge import forget, merge
 from bot.llm.offline.prompt import own_words, passages, said
 from bot.llm.offline.questions import acts
-from bot.llm.offline.statements import facts
 from bot.llm.offline.turn import saved
 
 SAID = st.sampled_from(

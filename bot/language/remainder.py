@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 
-from bot.llm.offline.grammar import sentence
-from bot.llm.offline.lines import Line, conflicts, parse
-from bot.llm.offline.words import stem, terms, words
+from bot.language.parsed_facts import ParsedFact, conflicts, parse
+from bot.language.person import sentence
+from bot.language.terms import stem, terms, words
 
 _COMPANY = re.compile(r"(?:in|to|at|near|outside) (?:(?! with ).){1,80}? (?P<rest>with .+)")
 _TAIL = re.compile(
@@ -38,7 +38,7 @@ _TURNING = frozenset(
 )
 
 
-def repeats(new: Line, old: Line) -> bool:
+def repeats(new: ParsedFact, old: ParsedFact) -> bool:
     """Return whether a newer line says nothing that an older one does not say."""
     if new.key == old.key:
         return True
@@ -52,7 +52,7 @@ def repeats(new: Line, old: Line) -> bool:
     return set(map(stem, mine)) - _SMALL <= set(map(stem, theirs))
 
 
-def left_over(new: Line, old: Line) -> str:
+def left_over(new: ParsedFact, old: ParsedFact) -> str:
     """Return what stays of a line that a newer one conflicts with.
 
     Returns:
@@ -67,7 +67,7 @@ def left_over(new: Line, old: Line) -> str:
     return _certain(new, old)
 
 
-def _with(old: Line, rest: str) -> str:
+def _with(old: ParsedFact, rest: str) -> str:
     """Return the older line with less behind its verb, itself where that cannot be told apart."""
     at = old.text.rfind(old.rest)
     if not old.rest or at < 0:
@@ -75,7 +75,7 @@ def _with(old: Line, rest: str) -> str:
     return sentence(f"{old.text[:at]}{rest}{old.text[at + len(old.rest) :]}")
 
 
-def _certain(new: Line, old: Line) -> str:
+def _certain(new: ParsedFact, old: ParsedFact) -> str:
     """Return what the older line says beside the newer; the whole of it where that is uncertain."""
     things = old.rest.split(" and ")
     if old.verb == "have" and len(things) > 1 and all(map(_THING.match, things)):
@@ -91,7 +91,7 @@ def _certain(new: Line, old: Line) -> str:
     return old.text
 
 
-def _more_tails(new: Line, old: Line) -> bool:
+def _more_tails(new: ParsedFact, old: ParsedFact) -> bool:
     tails = [_TAIL]
     if not old.slot.startswith("value"):
         tails.append(_AND)
@@ -104,7 +104,7 @@ def _more_tails(new: Line, old: Line) -> bool:
     return False
 
 
-def _says_more(new: Line, old: Line) -> bool:
+def _says_more(new: ParsedFact, old: ParsedFact) -> bool:
     if _more_tails(new, old):
         return True
     return old.slot.startswith("value") and _other_half(new.rest, old.rest)

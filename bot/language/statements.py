@@ -14,8 +14,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from bot.llm.offline import foreign
-from bot.llm.offline.clauses import (
+from bot.language import languages as foreign
+from bot.language.forget_requests import to_forget
+from bot.language.parsed_facts import parse, said_on
+from bot.language.person import USER, expand, is_past, sentence, third, to_third
+from bot.language.sentences import (
     begins_as_question,
     clauses,
     has_verb,
@@ -25,10 +28,7 @@ from bot.llm.offline.clauses import (
     strip,
     without_code,
 )
-from bot.llm.offline.forgetting import to_forget
-from bot.llm.offline.grammar import USER, expand, is_past, sentence, third, to_third
-from bot.llm.offline.lines import parse, said_on
-from bot.llm.offline.words import KIN, words
+from bot.language.terms import KIN, words
 
 _MAX_CLAUSE = 300
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from bot.llm.offline.words import words
+from bot.language.terms import words
 
 Language = Literal["en", "de", "fr", "es"]
 
@@ -125,7 +125,7 @@ _COMPILED_STATEMENTS = [(re.compile(pattern, re.IGNORECASE), to) for pattern, to
 _COMPILED_QUESTIONS = [(re.compile(pattern, re.IGNORECASE), to) for pattern, to in _QUESTIONS]
 
 
-def language(text: str) -> Language:
+def language_of(text: str) -> Language:
     """Return the language of a text; English where nothing says otherwise."""
     found = words(text[:2000])
     found += [word.partition("-")[0] for word in found]
@@ -168,6 +168,6 @@ def own_words(text: str) -> bool:
     """Return whether somebody speaks of themselves, in a language that is not English."""
     if any(char.isalpha() and char > "\u036f" for char in text[:500]):
         return sum(char.isalpha() and char > "\u036f" for char in text[:500]) >= 4
-    return (language(text) != "en" and bool(_OWN.search(text[:2000].replace("’", "'")))) or (
+    return (language_of(text) != "en" and bool(_OWN.search(text[:2000].replace("’", "'")))) or (
         bool(_OWN.search(text[:2000])) and not _MARKS["en"] & set(words(text[:2000]))
     )

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from bot.llm.offline.grammar import (
+from bot.language.person import (
     MODALS,
     USER,
     VERBS,
@@ -23,7 +23,7 @@ from bot.llm.offline.grammar import (
     to_third,
     verb_at,
 )
-from bot.llm.offline.words import KIN, KIN_TERMS, key, stem, terms, words
+from bot.language.terms import KIN, KIN_TERMS, key, stem, terms, words
 
 _BULLET = re.compile(r"^\s*(?:[-*+•]|\d+[.)])\s+")
 SAID_ON = re.compile(r"(?:(?<!\s)\s++)?\(said on \d{4}-\d\d-\d\d\)")
@@ -76,7 +76,7 @@ ATTRIBUTES = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ParsedFact:
     """One line, taken apart.
 
     Attributes:
@@ -167,21 +167,21 @@ def _verb(tokens: list[str], *, attribute: bool) -> int | None:
 
 
 @lru_cache(maxsize=4096)
-def parse(line: str, who: str = USER) -> Line:
+def parse(line: str, who: str = USER) -> ParsedFact:
     """Take a line of memory apart, whatever it is."""
     text = bare(line)
     if len(text) > 600:
-        return Line(text)
+        return ParsedFact(text)
     saying = _SAYING.match(text)
     if saying:
-        return Line(text, saying=saying["words"], owner=saying["who"].casefold())
+        return ParsedFact(text, saying=saying["words"], owner=saying["who"].casefold())
     if re.match(r"(?:i|my|we|our)\b", text, re.IGNORECASE):
         text = to_third(expand(text), who)
     plain = SAID_ON.sub("", expand(text)).rstrip(".!")
     owner, tokens, attribute = _owner(plain)
     at = _verb(tokens, attribute=attribute)
     if at is None:
-        return Line(text, owner=owner)
+        return ParsedFact(text, owner=owner)
     subject = (
         tuple(dict.fromkeys(stem(w) for w in words(" ".join(tokens[:at])) if w not in _ARTICLES))
         if attribute
@@ -189,7 +189,7 @@ def parse(line: str, who: str = USER) -> Line:
     )
     low = plain.lower()
     verb, rest = _lemma(tokens, at)
-    parsed = Line(
+    parsed = ParsedFact(
         text,
         owner=owner,
         subject=subject,
@@ -215,7 +215,7 @@ def _lemma(tokens: list[str], at: int) -> tuple[str, str]:
     return lemma, " ".join(tokens[at + 1 :])
 
 
-def _slot(line: Line) -> str:
+def _slot(line: ParsedFact) -> str:
     """Return the name of the attribute of which only one value is current."""
     if line.verb == "be":
         return _being_slot(line)
@@ -228,7 +228,7 @@ def _slot(line: Line) -> str:
     return "called" if line.rest.startswith("to be called ") else ""
 
 
-def _being_slot(line: Line) -> str:
+def _being_slot(line: ParsedFact) -> str:
     rest = line.rest.lower()
     if _AGE.match(rest):
         return "age"
@@ -243,7 +243,7 @@ def _being_slot(line: Line) -> str:
     return ""
 
 
-def _value_slot(line: Line) -> str:
+def _value_slot(line: ParsedFact) -> str:
     if set(line.subject) & ATTRIBUTES or line.changes:
         return "value"
     if _DATED.search(line.rest):
@@ -252,7 +252,7 @@ def _value_slot(line: Line) -> str:
     return "value:kind" if article else "value:name" if line.rest[:1].isupper() else ""
 
 
-def conflicts(new: Line, old: Line) -> bool:
+def conflicts(new: ParsedFact, old: ParsedFact) -> bool:
     """Return whether the old line stops being current once the new one is said."""
     if new.key == old.key:
         return True
@@ -272,7 +272,7 @@ def conflicts(new: Line, old: Line) -> bool:
     return mine == theirs and bool(_DATED.search(new.rest)) == bool(_DATED.search(old.rest))
 
 
-def _has_again(new: Line, mine: frozenset[str], theirs: frozenset[str]) -> bool:
+def _has_again(new: ParsedFact, mine: frozenset[str], theirs: frozenset[str]) -> bool:
     return new.verb == "have" and (mine <= theirs if new.negated else theirs <= mine)
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import re
 
-from bot.llm.offline.grammar import VERBS, is_past
-from bot.llm.offline.words import words
+from bot.language.person import VERBS, is_past
+from bot.language.terms import words
 
 _MAX_SENTENCES = 60
 _LONGEST = 2_000

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from bot.llm.offline import foreign
+from bot.language import languages as foreign
 
 EVERYTHING = "*"
 _LONGEST = 400

@@ -6,8 +6,8 @@ Rule 2: values of one attribute have one subject, so that a newer value is about
 
 from __future__ import annotations
 
-from bot.llm.offline.lines import Line
-from bot.llm.offline.words import KIN_TERMS, stem, terms
+from bot.language.parsed_facts import ParsedFact
+from bot.language.terms import KIN_TERMS, stem, terms
 
 OTHER = "other"
 _SLOTS = {
@@ -70,7 +70,7 @@ _BY_WORDS = (
 )
 
 
-def subject_of(line: Line) -> str:
+def topic_of(line: ParsedFact) -> str:
     """Return what a fact is about; ``other`` where nothing tells."""
     if line.slot in _SLOTS and not line.subject:
         return _SLOTS[line.slot]
@@ -86,7 +86,7 @@ def subject_of(line: Line) -> str:
     return OTHER
 
 
-def slot_of(line: Line) -> str:
+def slot_of(line: ParsedFact) -> str:
     """Return what of the person a fact gives the one current value; empty where several can hold."""
     if line.subject or not line.owner or line.negated or line.former:
         return ""
