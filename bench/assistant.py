@@ -18,13 +18,13 @@ from bench.postgres_server import opened, running
 from bench.report import Cell, Scale, Table, ms, p50, p95
 from bench.resident import resident
 from bench.search import Plain
-from bot.database.wakeups import Wakeups
-from bot.embeddings.local import LocalEmbedder
-from bot.embeddings.vectors import VectorIndex
+from bot.core.database.wakeups import Wakeups
 from bot.evals.dataset import Dataset, read_dataset
 from bot.evals.recall import entry_of
 from bot.llm.base import estimate_tokens
+from bot.llm.embeddings.local import LocalEmbedder
 from bot.memory.fusion import search_tape
+from bot.memory.vectors import VectorIndex
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 from bot.tape.store import TapeStore

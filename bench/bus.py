@@ -7,7 +7,7 @@ from time import perf_counter
 
 from bench.machine import Disk, durable_hop
 from bench.report import Cell, Scale, Table, ms, p50, p95, us
-from bot.clock import SystemClock
+from bot.core.clock import SystemClock
 from bot.memory.bus.bus import MemoryBus
 from bot.memory.bus.compression import working_packet
 from bot.memory.bus.provenance import episode_id

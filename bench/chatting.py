@@ -21,11 +21,11 @@ from anyio.streams.text import TextReceiveStream
 from bench.processes import environment
 from bench.resident import resident
 from bench.workload import reply
-from bot.app import open_app
-from bot.app.channels import build_channels, run_channels
 from bot.llm.base import CapabilityProfile, ModelReply, ModelRequest, OnText, Usage
-from bot.sessions.supervisor import Supervisor
-from bot.settings import load_settings
+from bot.runtime.app import open_app
+from bot.runtime.app.channels import build_channels, run_channels
+from bot.runtime.sessions.supervisor import Supervisor
+from bot.runtime.settings import load_settings
 
 COMMAND = [sys.executable, "-m", "bench.chatting"]
 """Runs this file."""
@@ -167,5 +167,5 @@ def _announce(text: str) -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        sys.exit("it takes no arguments; see bot.settings for the environment")
+        sys.exit("it takes no arguments; see bot.runtime.settings for the environment")
     anyio.run(_serve)

@@ -16,7 +16,7 @@ from typing import Any
 from bench.life import _TALK, ATTRIBUTES, Keeper, Life
 from bench.month import TURNS, Month, simulate
 from bench.report import Cell, Scale, Table
-from bot.clock import iso
+from bot.core.clock import iso
 from bot.memory.bus.compression import (
     encode_episodes,
     encode_patterns,

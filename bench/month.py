@@ -10,11 +10,11 @@ import anyio
 from bench.life import ATTRIBUTES, Keeper, Life
 from bench.report import Scale, Table
 from bot.llm.base import Model, Usage
-from bot.llm.offline.model import OfflineModel
 from bot.memory.facts.fact import Fact
 from bot.memory.fold import CONSOLIDATION_FAILED
 from bot.memory.snapshot import HISTORY
 from bot.memory.turns import usage_from
+from bot.offline.model import OfflineModel
 from bot.testing.host import Host, session_host
 
 TURNS = 3_000

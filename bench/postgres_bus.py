@@ -17,8 +17,8 @@ from bot.bus import Address, Answer, Bus, ChannelPort, Delivery, Inbound, Sender
 from bot.bus.local import LocalBus
 from bot.bus.messages import DeliveryReport, LetGo
 from bot.bus.postgres import PostgresBus
-from bot.database.connections import Database
-from bot.database.wakeups import Wakeups
+from bot.core.database.connections import Database
+from bot.core.database.wakeups import Wakeups
 
 CHANNEL = "bench"
 _numbers = count(1)

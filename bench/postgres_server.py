@@ -13,9 +13,9 @@ from typing import Any
 import anyio
 
 from bench.report import p50, p95
-from bot.database.connections import Database
-from bot.database.schema import migrate
-from bot.database.wakeups import Wakeups
+from bot.core.database.connections import Database
+from bot.core.database.schema import migrate
+from bot.core.database.wakeups import Wakeups
 from testkit.postgres import PostgresServer
 
 _SETTINGS = {

@@ -14,7 +14,6 @@ from typing import Any
 import anyio
 
 from bench.workload import question
-from bot.app import App, open_app
 from bot.bus import (
     Accepted,
     Activity,
@@ -26,8 +25,9 @@ from bot.bus import (
     Sender,
 )
 from bot.llm.base import Model
-from bot.sessions.supervisor import Supervisor
-from bot.settings import Settings
+from bot.runtime.app import App, open_app
+from bot.runtime.sessions.supervisor import Supervisor
+from bot.runtime.settings import Settings
 
 CHANNEL = "bench"
 _LONGEST = 60.0

@@ -21,13 +21,13 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import NDArray
 
-from bot.embeddings.base import Embedder
-from bot.embeddings.files import nearness
-from bot.embeddings.local import LocalEmbedder
-from bot.embeddings.vectors import LONGEST
 from bot.evals.dataset import Dataset, read_dataset
 from bot.evals.recall import entry_of
+from bot.llm.embeddings.base import Embedder
+from bot.llm.embeddings.local import LocalEmbedder
 from bot.memory.fusion import without_names
+from bot.memory.vector_files import nearness
+from bot.memory.vectors import LONGEST
 from bot.tape.index.documents import ASSISTANT, date_terms, documents_of
 from bot.tape.index.ranking import DATE_WORTH, FEATURES, Asked, asked, features, idf, read_row
 from bot.tape.index.terms import parse_query, terms_of

@@ -12,7 +12,7 @@ from bench.report import Cell, Scale, Table, ms, us
 from bench.scale_cost import HOLDS, Costs, costs
 from bench.scale_day import MODEL, PAUSE, PEAK, PER_DAY, TALK, Constants, Plan, peak
 from bench.scale_load import ENTRIES, SEEN, State, load, sizes
-from bot.database.connections import Database
+from bot.core.database.connections import Database
 from testkit.postgres import PostgresServer
 
 _STATES = (

@@ -13,8 +13,8 @@ from bench.scale_load import State, fill, holds, sizes
 from bot.bus.journal import Record, encode_in
 from bot.bus.postgres.holds import Hold
 from bot.bus.postgres.queries import Queries
-from bot.clock import SystemClock
-from bot.database.connections import Database
+from bot.core.clock import SystemClock
+from bot.core.database.connections import Database
 
 _new = count(1)
 LEASE = 30.0

@@ -9,8 +9,8 @@ from bench.postgres_bus import inbound
 from bench.workload import question
 from bot.bus.journal import Record, encode_in
 from bot.bus.postgres.holds import Hold
-from bot.clock import SystemClock
-from bot.database.connections import Database
+from bot.core.clock import SystemClock
+from bot.core.database.connections import Database
 from bot.tape.codec import encode
 from bot.tape.entries import message
 from bot.tape.stores.postgres.rows import stamp

@@ -8,12 +8,12 @@ from pathlib import Path
 from bench.program import CHANNEL
 from bench.workload import LONG_TERM, question, reply
 from bot.bus import Address, DeliveryReport, Inbound, Sender
-from bot.clock import iso
+from bot.core.clock import iso
 from bot.memory.fold import SessionFold
 from bot.memory.snapshot import HISTORY, MemorySnapshot, zone_entries
 from bot.memory.spoken import LOOP_STEP, TURN_END, TURN_START
 from bot.memory.window import WindowFold
-from bot.sessions.records import delivery_entry, message_entry
+from bot.runtime.sessions.records import delivery_entry, message_entry
 from bot.tape.entries import (
     MEMORY_CONSOLIDATED,
     SESSION_NEW,

@@ -13,10 +13,10 @@ from pathlib import Path
 import anyio
 from fastapi import APIRouter
 
-from bot.app import open_app
-from bot.app.web import build_site
-from bot.settings import Settings
-from bot.web.site import NoDesk
+from bot.inspector.site import NoDesk
+from bot.runtime.app import open_app
+from bot.runtime.app.web import build_site
+from bot.runtime.settings import Settings
 
 
 def _free_port() -> int:

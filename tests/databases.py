@@ -13,8 +13,8 @@ from threading import Thread
 import anyio
 from filelock import FileLock
 
-from bot.database.connections import Database
-from bot.database.schema import migrate
+from bot.core.database.connections import Database
+from bot.core.database.schema import migrate
 from testkit.postgres import PostgresServer, RunningPostgres
 
 RUN = "TESTS_RUN_FOLDER"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bot.cli.parser import make_parser
-from bot.settings import PREFIX, Settings
+from bot.runtime.settings import PREFIX, Settings
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"

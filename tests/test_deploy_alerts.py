@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bot.telemetry import metrics, operations
-from bot.telemetry.instruments import Counter, Histogram, Sampled
+from bot.core.telemetry import metrics, operations
+from bot.core.telemetry.instruments import Counter, Histogram, Sampled
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"

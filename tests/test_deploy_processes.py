@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bot.app.serve import _FINISH
 from bot.cli.parser import make_parser
+from bot.runtime.app.serve import _FINISH
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
 

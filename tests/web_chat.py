@@ -17,8 +17,8 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
 from bot.bus import Desk, Transcript, Visitor
-from bot.web.rendering import markdown
-from bot.web.serving import bind, serve
+from bot.inspector.rendering import markdown
+from bot.inspector.serving import bind, serve
 
 ADA = Visitor("local", "Ada", "owner")
 EVE = Visitor("telegram.13", "Eve", "member")

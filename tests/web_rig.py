@@ -14,26 +14,26 @@ import anyio
 import httpx
 from fastapi import APIRouter, FastAPI
 
-from bot.access.door import open_door
+from bot.agent.commands.builtin import builtin_commands
+from bot.agent.commands.login import LoginCode, login_command
 from bot.bus import WEB, Address, Sender
-from bot.clock import SystemClock
-from bot.commands.builtin import builtin_commands
-from bot.commands.login import LoginCode, login_command
+from bot.bus.access.door import open_door
+from bot.core.clock import SystemClock
+from bot.inspector.access.logins import Logins
+from bot.inspector.app import build_app
+from bot.inspector.context import Web
+from bot.inspector.serving import bind, serve
+from bot.inspector.transcript import TapeTranscript
 from bot.llm.base import ModelReply, ModelRequest, OnText
-from bot.llm.offline import OfflineModel
 from bot.memory.fold import SessionFold
 from bot.memory.scopes import Scopes
 from bot.memory.window import WindowFold
+from bot.offline import OfflineModel
 from bot.tape.entries import TapeEntry, anchor, event, message, tool_call, tool_result
 from bot.tape.store import TapeStore
 from bot.testing.fake_channel import ADA, FakeChannel
 from bot.testing.host import Bounds, Host, session_host
 from bot.testing.scripted_model import USAGE
-from bot.web.access.logins import Logins
-from bot.web.app import build_app
-from bot.web.context import Web
-from bot.web.serving import bind, serve
-from bot.web.transcript import TapeTranscript
 from channels.web.desk import WebDesk
 
 URL = "http://127.0.0.1:8020"

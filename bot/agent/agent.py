@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import tzinfo
 
 from bot.agent.context import ContextBuilder
+from bot.agent.tools.registry import ToolRegistry
 from bot.agent.views.registry import DEFAULT
 from bot.agent.workspace import Workspace
-from bot.clock import Clock
-from bot.embeddings.vectors import VectorIndex
+from bot.core.clock import Clock
 from bot.llm.base import Model
-from bot.tools.registry import ToolRegistry
+from bot.memory.vectors import VectorIndex
 
 Images = Callable[[str], Awaitable[bytes | None]]
 """Returns an image by its name in the blob store; None where it is not there."""

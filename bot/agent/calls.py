@@ -8,15 +8,15 @@ from dataclasses import replace
 from secrets import token_hex
 
 from bot.agent.requests import Requests
-from bot.errors import MemoryRefused
+from bot.agent.tools.registry import ToolContext, ToolOutcome, asked_in
+from bot.core.errors import MemoryRefused
+from bot.core.telemetry.metrics import TOOL_SECONDS
+from bot.core.telemetry.tracing import span
 from bot.llm.base import ModelReply, ToolCall, Usage
 from bot.memory.snapshot import MemorySnapshot
 from bot.memory.transcript import is_owner
 from bot.memory.versions import zone_at
 from bot.tape.entries import TapeEntry, tool_call, tool_result
-from bot.telemetry.metrics import TOOL_SECONDS
-from bot.telemetry.tracing import span
-from bot.tools.registry import ToolContext, ToolOutcome, asked_in
 
 
 class ToolCalls:

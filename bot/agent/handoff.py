@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Any
 
-from bot.errors import ModelError
+from bot.core.errors import ModelError
 from bot.llm.base import Model, ModelRequest, Usage, estimate_tokens
 from bot.memory.spoken import begins_turn, entry_tokens
 from bot.memory.transcript import transcript

@@ -11,7 +11,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
-from bot.errors import TapeNotFound
+from bot.core.errors import TapeNotFound
 from bot.llm.base import Usage
 from bot.memory.forgetting.tombstones import is_erased
 from bot.memory.spoken import LOOP_STEP, TURN_END, TURN_START

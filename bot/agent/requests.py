@@ -11,6 +11,7 @@ from bot.agent.agent import Agent
 from bot.agent.context import Rendered, View, records_tail
 from bot.agent.images import TakenImages
 from bot.agent.prompt import PromptInputs, system_prompt
+from bot.agent.tools.registry import Availability
 from bot.agent.views.exact import ViewAnchors
 from bot.agent.views.recalled import MOST_TOKENS, Recalled
 from bot.agent.views.summaries import Summaries
@@ -24,7 +25,6 @@ from bot.memory.zone import MemoryZone
 from bot.tape.entries import TapeEntry, system
 from bot.tape.search import GENERAL
 from bot.tape.service import TapeService
-from bot.tools.registry import Availability
 
 _TAKEN_BACK = (
     "Taken back after a check against the user's words, and not in long-term memory any more (where it matters, say so, "

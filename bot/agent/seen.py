@@ -19,7 +19,7 @@ from bot.agent.requests import digest_of
 from bot.agent.views.exact import ViewAnchors
 from bot.agent.views.registry import context_builder
 from bot.agent.vision import with_placeholders
-from bot.errors import SettingsError
+from bot.core.errors import SettingsError
 from bot.llm.base import ChatMessage
 from bot.memory.attachments import attachments
 from bot.memory.fold import SessionFold

@@ -15,10 +15,12 @@ from bot.agent.agent import Agent
 from bot.agent.calls import ToolCalls
 from bot.agent.images import TakenImages
 from bot.agent.requests import Requests
+from bot.agent.tools.recall import RECALL, recall_tool
+from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome, ToolRegistry
 from bot.agent.views.registry import DEFAULT
-from bot.clock import iso
-from bot.errors import ModelError
-from bot.ids import new_id
+from bot.core.clock import iso
+from bot.core.errors import ModelError
+from bot.core.ids import new_id
 from bot.llm.base import Usage
 from bot.memory.bus.compartments import Compartments
 from bot.memory.bus.entries import stamped
@@ -29,8 +31,6 @@ from bot.memory.spoken import LOOP_STEP
 from bot.memory.window import WindowFold
 from bot.tape.entries import event, message
 from bot.tape.service import TapeService
-from bot.tools.recall import RECALL, recall_tool
-from bot.tools.registry import Tool, ToolContext, ToolOutcome, ToolRegistry
 
 TASK_RUN = "task.run"
 

@@ -18,14 +18,14 @@ from bot.agent.calls import ToolCalls, questions
 from bot.agent.handoff import make_handoff
 from bot.agent.requests import Built, Requests, digest_of
 from bot.agent.vision import blind_note
-from bot.errors import ContextOverflow, ModelError, ModelRejected, TransientModelError
-from bot.ids import new_id
+from bot.core.errors import ContextOverflow, ModelError, ModelRejected, TransientModelError
+from bot.core.ids import new_id
+from bot.core.telemetry.metrics import TURN_SECONDS, count_error
+from bot.core.telemetry.tracing import current_traceparent, note, noted, span
 from bot.llm.base import ModelReply, Usage
 from bot.memory.spoken import LOOP_STEP, TURN_END, TURN_START, inbound_ids, replaces
 from bot.memory.turns import REPLY, TURN_RESUME, OpenTurn
 from bot.tape.entries import CONTEXT_OVERFLOW, TapeEntry, anchor, event, message
-from bot.telemetry.metrics import TURN_SECONDS, count_error
-from bot.telemetry.tracing import current_traceparent, note, noted, span
 
 logger = logging.getLogger(__name__)
 

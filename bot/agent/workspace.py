@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
-from bot.clock import Clock
+from bot.core.clock import Clock
 
 logger = logging.getLogger(__name__)
 

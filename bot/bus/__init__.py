@@ -1,7 +1,7 @@
 """The message bus between channels and sessions: the only part of ``bot`` that channels see."""
 
-from bot.bus.access import Access, Knock, Verdict
-from bot.bus.media import File, Media
+from bot.bus.access.ports import Access, Knock, Verdict
+from bot.bus.media.ports import File, Media
 from bot.bus.messages import (
     Accepted,
     Activity,
@@ -21,7 +21,7 @@ from bot.bus.messages import (
 from bot.bus.ports import Bus, ChannelPort, Delivery, SessionInbox
 from bot.bus.spool import SharedSpool, Spool
 from bot.bus.web import WEB, Desk, Line, Site, Transcript, Visitor
-from bot.errors import (
+from bot.core.errors import (
     BusClosed,
     BusError,
     ChannelRefused,

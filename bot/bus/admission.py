@@ -7,7 +7,7 @@ Rule 2: what is only overheard leaves room for what is asked.
 from __future__ import annotations
 
 from bot.bus.messages import Inbound
-from bot.errors import SessionFull
+from bot.core.errors import SessionFull
 
 _RESERVE = 10
 

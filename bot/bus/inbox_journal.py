@@ -17,8 +17,8 @@ from bot.bus.journal import (
     encode_in,
     encode_seen,
 )
-from bot.errors import BusError
-from bot.files import (
+from bot.core.errors import BusError
+from bot.core.files import (
     AppendFile,
     private_directory,
     reason,

@@ -19,8 +19,8 @@ from datetime import datetime
 from typing import Any
 
 from bot.bus.messages import Address, Attachment, Inbound, Sender
-from bot.clock import iso
-from bot.errors import InvalidInbound
+from bot.core.clock import iso
+from bot.core.errors import InvalidInbound
 
 Key = tuple[str, str]
 """A session's key and a platform's message id."""

@@ -22,8 +22,8 @@ from bot.bus.inbox_journal import InboxJournal
 from bot.bus.journal import Record
 from bot.bus.messages import Accepted, Answer, DeliveryReport, Inbound, Outbound
 from bot.bus.outbox import Outbox
-from bot.clock import Clock, SystemClock
-from bot.errors import BusClosed, BusError
+from bot.core.clock import Clock, SystemClock
+from bot.core.errors import BusClosed, BusError
 
 # A holder has at most one report in hand and one on the way to it.
 _HELD_REPORTS = 2

@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
-from bot.errors import InvalidInbound
+from bot.core.errors import InvalidInbound
 
 Role = Literal["owner", "member"]
 """What a person may do here: the owner everything, a member what harms nobody else."""
@@ -115,7 +115,7 @@ class Inbound:
         pressed: The platform's id of the bot's message whose button was pressed, where this is that.
         via: Where the answer to a command is shown, where that is not the conversation: whoever
             gave it looks at the conversation from elsewhere, and is no part of it.
-        trace: Where it stands in a trace, for who works on it next; see ``bot.telemetry.tracing``.
+        trace: Where it stands in a trace, for who works on it next; see ``bot.core.telemetry.tracing``.
     """
 
     address: Address

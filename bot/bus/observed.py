@@ -15,10 +15,10 @@ from typing import Any
 
 from bot.bus.messages import Accepted, Answer, DeliveryReport, Inbound, LetGo, Outbound
 from bot.bus.ports import Bus, ChannelPort, Delivery, SessionInbox
-from bot.errors import SessionFull
-from bot.telemetry import metrics
-from bot.telemetry.instruments import Reading
-from bot.telemetry.tracing import Span, begin, current_traceparent, note, noted, span
+from bot.core.errors import SessionFull
+from bot.core.telemetry import metrics
+from bot.core.telemetry.instruments import Reading
+from bot.core.telemetry.tracing import Span, begin, current_traceparent, note, noted, span
 
 _UNDER_WAY = 10_000
 """Answers whose last word a channel may owe at once before the oldest are not measured."""

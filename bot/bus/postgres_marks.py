@@ -10,8 +10,8 @@ from typing import Any
 
 import psycopg
 
-from bot.database.connections import Database
-from bot.errors import BusError, DatabaseUnavailable
+from bot.core.database.connections import Database
+from bot.core.errors import BusError, DatabaseUnavailable
 
 Mark = tuple[int, int, int | None]
 """A channel, the last message dealt with in it, and its server."""

@@ -11,9 +11,9 @@ import anyio
 import psycopg
 
 from bot.bus.spool import SharedSpool
-from bot.database.connections import Database, Row
-from bot.database.wakeups import Wakeups
-from bot.errors import BusError, DatabaseUnavailable
+from bot.core.database.connections import Database, Row
+from bot.core.database.wakeups import Wakeups
+from bot.core.errors import BusError, DatabaseUnavailable
 
 logger = logging.getLogger(__name__)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import anyio
 
 from bot.cli.doctor import examine, exit_code, report
-from bot.errors import SettingsError
-from bot.settings import Settings, export_dotenv, load_settings
+from bot.core.errors import SettingsError
+from bot.runtime.settings import Settings, export_dotenv, load_settings
 
 
 def check(*, probe: bool) -> int:
@@ -23,8 +23,8 @@ async def _check(probe: bool) -> int:
         settings = error
 
     async def answer() -> str:
-        from bot.app import make_model
         from bot.llm.base import ModelRequest
+        from bot.runtime.app import make_model
 
         assert isinstance(settings, Settings)
         model = make_model(settings)

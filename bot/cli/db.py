@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from bot.app.shared import open_database
-from bot.errors import DatabaseUnavailable
-from bot.settings import Settings
+from bot.core.errors import DatabaseUnavailable
+from bot.runtime.app.shared import open_database
+from bot.runtime.settings import Settings
 
 if TYPE_CHECKING:
-    from bot.database.connections import Database
+    from bot.core.database.connections import Database
 
 READY, WAITS = 0, 1
 
@@ -50,7 +50,7 @@ def database_status(settings: Settings) -> int:
 
 async def _migrate(settings: Settings) -> None:
     async with open_database(settings) as database:
-        from bot.database.schema import migrate
+        from bot.core.database.schema import migrate
 
         ran = await migrate(database)
         for name in ran:
@@ -60,7 +60,7 @@ async def _migrate(settings: Settings) -> None:
 
 async def _status(settings: Settings) -> int:
     async with open_database(settings) as database:
-        from bot.database.schema import pending
+        from bot.core.database.schema import pending
 
         waiting = await pending(database)
         for name in waiting:

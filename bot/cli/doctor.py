@@ -22,14 +22,14 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from bot.access.roster import Roster
+from bot.bus.access.roster import Roster
 from bot.cli.doctor_channels import channel_findings
 from bot.cli.doctor_database import database_findings
 from bot.cli.doctor_tapes import store_finding
 from bot.cli.finding import Finding, Level
-from bot.errors import SettingsError, TapebotError
-from bot.settings import Settings
-from bot.telemetry.redaction import Redactor
+from bot.core.errors import SettingsError, TapebotError
+from bot.core.telemetry.redaction import Redactor
+from bot.runtime.settings import Settings
 
 Probe = Callable[[], Awaitable[str]]
 

@@ -9,11 +9,11 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 
-from bot.access.file_book import FILE, read_roster
-from bot.access.roster import Named, Roster, has_owner
+from bot.bus.access.file_book import FILE, read_roster
+from bot.bus.access.roster import Named, Roster, has_owner
 from bot.cli.finding import Finding
-from bot.errors import SettingsError, TapebotError
-from bot.settings import Settings
+from bot.core.errors import SettingsError, TapebotError
+from bot.runtime.settings import Settings
 
 _TELEGRAM = "https://api.telegram.org"
 _DISCORD = "https://discord.com/api/v10"

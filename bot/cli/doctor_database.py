@@ -7,14 +7,14 @@ from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bot.access.roster import Roster
-from bot.app.shared import open_database
+from bot.bus.access.roster import Roster
 from bot.cli.finding import Finding
-from bot.errors import TapebotError
-from bot.settings import Settings
+from bot.core.errors import TapebotError
+from bot.runtime.app.shared import open_database
+from bot.runtime.settings import Settings
 
 if TYPE_CHECKING:
-    from bot.database.connections import Database
+    from bot.core.database.connections import Database
 
 _OLDEST = 150_000
 """PostgreSQL 15, as the server counts."""
@@ -66,7 +66,7 @@ async def database_findings(settings: Settings) -> tuple[list[Finding], Roster |
             found, whole = await _look(database)
             if not whole:
                 return found, TapebotError("who may use the bot is not known: see the database")
-            from bot.exchange.moving_database import read_shared_roster
+            from bot.transfer.moving_database import read_shared_roster
 
             return found, await _roster(read_shared_roster(database))
     except TapebotError as error:
@@ -83,7 +83,7 @@ async def _roster(asked: Awaitable[Roster]) -> Roster | TapebotError:
 
 async def _look(database: Database) -> tuple[list[Finding], bool]:
     """Return what was found, and whether the tables are there."""
-    from bot.database.schema import pending
+    from bot.core.database.schema import pending
 
     waiting = await pending(database)
     server = await _asked(database, empty=bool(waiting))

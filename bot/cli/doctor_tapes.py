@@ -7,8 +7,8 @@ from importlib.metadata import entry_points
 import anyio
 
 from bot.cli.finding import Finding
-from bot.errors import TapebotError
-from bot.settings import Settings
+from bot.core.errors import TapebotError
+from bot.runtime.settings import Settings
 
 _PATIENCE = 15.0
 """Seconds in which a store must answer."""
@@ -21,7 +21,7 @@ async def store_finding(settings: Settings, *, ask: bool) -> Finding:
         settings: Name it.
         ask: Have it list its tapes, over the network where it is there.
     """
-    from bot.app.tapes import GROUP, build_tape_store
+    from bot.runtime.app.tapes import GROUP, build_tape_store
 
     name = settings.tape_store
     remote = name.startswith(("http://", "https://"))

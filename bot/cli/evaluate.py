@@ -10,16 +10,16 @@ from typing import Any
 
 import anyio
 
-from bot.app import make_judge, make_model
-from bot.embeddings.base import Embedder
-from bot.embeddings.registry import build_embedder
 from bot.evals.answers import Answered, LabelledQuestion, answer_all, counted
 from bot.evals.claims import Judged, LabelledClaim, figures, judge_all
 from bot.evals.dataset import Dataset, read_dataset
 from bot.evals.labels import read_labels
 from bot.evals.metrics import Answer, Measures, by_category, by_family, by_speaker, measured
 from bot.evals.recall import ask_all
-from bot.settings import Settings
+from bot.llm.embeddings.base import Embedder
+from bot.llm.embeddings.registry import build_embedder
+from bot.runtime.app import make_judge, make_model
+from bot.runtime.settings import Settings
 
 
 def eval_recall(paths: Sequence[Path], as_json: bool, embeddings: str | None = None) -> int:

@@ -12,13 +12,13 @@ from zoneinfo import ZoneInfo
 import anyio
 import anyio.to_thread
 
-from bot.app.tapes import open_tape_store
 from bot.cli.tape import printable
-from bot.errors import SettingsError, TapeNotFound
-from bot.exchange.exporting import SUFFIXES, Format, exported
-from bot.exchange.files import file_name, replacing
-from bot.files import private_directory
-from bot.settings import Settings
+from bot.core.errors import SettingsError, TapeNotFound
+from bot.core.files import private_directory
+from bot.runtime.app.tapes import open_tape_store
+from bot.runtime.settings import Settings
+from bot.transfer.exporting import SUFFIXES, Format, exported
+from bot.transfer.files import file_name, replacing
 
 
 def export_tape(

@@ -12,8 +12,8 @@ import os
 import sys
 import urllib.request
 
-from bot.files import private_directory, replace_file
-from bot.settings import Settings, load_settings
+from bot.core.files import private_directory, replace_file
+from bot.runtime.settings import Settings, load_settings
 
 OLLAMA = "http://127.0.0.1:11434"
 

@@ -10,19 +10,25 @@ from zoneinfo import ZoneInfo
 
 import anyio
 
-from bot.app.shared import open_shared
-from bot.app.tapes import open_tape_store
 from bot.bus import Address
 from bot.cli.tape import printable
-from bot.clock import SystemClock
-from bot.errors import InvalidEntry, InvalidInbound, SettingsError, TapeExists, TapeNotFound
-from bot.exchange.bub import read_bub
-from bot.exchange.foreign import Found
-from bot.exchange.landing import Landing
-from bot.exchange.nanobot import read_nanobot
-from bot.exchange.restore import Restored, restore
-from bot.settings import Settings
+from bot.core.clock import SystemClock
+from bot.core.errors import (
+    InvalidEntry,
+    InvalidInbound,
+    SettingsError,
+    TapeExists,
+    TapeNotFound,
+)
+from bot.runtime.app.shared import open_shared
+from bot.runtime.app.tapes import open_tape_store
+from bot.runtime.settings import Settings
 from bot.tape.stores.folder import TapeFolder
+from bot.transfer.bub import read_bub
+from bot.transfer.foreign import Found
+from bot.transfer.landing import Landing
+from bot.transfer.nanobot import read_nanobot
+from bot.transfer.restore import Restored, restore
 
 _TOLD = 20
 
@@ -109,7 +115,7 @@ async def _restore_shared(settings: Settings, files: Sequence[Path], dry_run: bo
     workspace, refused = settings.workspace_id or "", False
     async with open_shared(settings) as shared:
         assert shared is not None
-        from bot.exchange.restore_shared import restore_shared
+        from bot.transfer.restore_shared import restore_shared
 
         async with open_tape_store(settings, shared=shared) as store:
             for file in files:

@@ -8,9 +8,9 @@ import sys
 from collections.abc import Sequence
 
 from bot.cli.parser import make_parser
-from bot.errors import SettingsError, TapebotError
-from bot.settings import Role, Settings, export_dotenv, load_settings
-from bot.telemetry.logging import configure_logging
+from bot.core.errors import SettingsError, TapebotError
+from bot.core.telemetry.logging import configure_logging
+from bot.runtime.settings import Role, Settings, export_dotenv, load_settings
 
 WRONG_SETTINGS = 2
 
@@ -177,7 +177,7 @@ def _run_program(settings: Settings, role: Role) -> int:
         settings.home, settings.log_level, settings.secrets(), to_stderr=not at_terminal
     )
     try:
-        from bot.app import run
+        from bot.runtime.app import run
 
         run(settings, role)
     finally:

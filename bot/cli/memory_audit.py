@@ -11,15 +11,15 @@ from zoneinfo import ZoneInfo
 
 import anyio
 
-from bot.app.tapes import open_tape_store
 from bot.cli.tape import printable
-from bot.clock import Clock, SystemClock
-from bot.errors import TapebotError, TapeError
+from bot.core.clock import Clock, SystemClock
+from bot.core.errors import TapebotError, TapeError
 from bot.memory.audit.auditing import audit_scope, audit_session
 from bot.memory.audit.finding import KINDS, Finding
 from bot.memory.audit.gathering import Gathering
 from bot.memory.scopes import is_scope
-from bot.settings import Settings
+from bot.runtime.app.tapes import open_tape_store
+from bot.runtime.settings import Settings
 from bot.tape.store import TapeStore
 
 CLEAN, FOUND, UNREADABLE = 0, 1, 2

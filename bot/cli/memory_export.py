@@ -11,17 +11,17 @@ from zoneinfo import ZoneInfo
 import anyio
 import anyio.to_thread
 
-from bot.app.tapes import open_tape_store
 from bot.cli.tape import printable
-from bot.clock import SystemClock, iso
-from bot.errors import SettingsError
-from bot.exchange.files import replacing
-from bot.exchange.memory_archive import archive_name, history_pieces, write_archive
-from bot.exchange.remembering import remembering
-from bot.files import private_directory
+from bot.core.clock import SystemClock, iso
+from bot.core.errors import SettingsError
+from bot.core.files import private_directory
 from bot.memory.archived import Archived
-from bot.settings import Settings
+from bot.runtime.app.tapes import open_tape_store
+from bot.runtime.settings import Settings
 from bot.tape.store import TapeStore
+from bot.transfer.files import replacing
+from bot.transfer.memory_archive import archive_name, history_pieces, write_archive
+from bot.transfer.remembering import remembering
 
 T = TypeVar("T")
 

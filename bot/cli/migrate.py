@@ -11,15 +11,15 @@ import anyio
 import anyio.to_thread
 from pydantic import SecretStr
 
-from bot.app.shared import open_shared
 from bot.cli.tape import printable
-from bot.errors import SettingsError, TapeLocked, TapeNotFound
-from bot.exchange.moving import Moved, move
-from bot.exchange.moving_files import FilesPlace
-from bot.settings import Settings
+from bot.core.errors import SettingsError, TapeLocked, TapeNotFound
+from bot.runtime.app.shared import open_shared
+from bot.runtime.settings import Settings
+from bot.transfer.moving import Moved, move
+from bot.transfer.moving_files import FilesPlace
 
 if TYPE_CHECKING:
-    from bot.exchange.moving_database import DatabasePlace
+    from bot.transfer.moving_database import DatabasePlace
 
 
 def migrate(settings: Settings, source: str, target: str, *, dry_run: bool = False) -> int:
@@ -101,7 +101,7 @@ async def _database(settings: Settings) -> AsyncIterator[DatabasePlace]:
         from psycopg import ProgrammingError
         from psycopg.conninfo import make_conninfo
 
-        from bot.exchange.moving_database import NAME, DatabasePlace
+        from bot.transfer.moving_database import NAME, DatabasePlace
     except ImportError as error:
         raise SettingsError(
             f"TAPEBOT_DATABASE_URL: needs {error.name}: pip install 'tapebot[postgres]'"

@@ -11,18 +11,18 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
-from bot.access.door import open_door
-from bot.access.file_book import FILE, read_roster
-from bot.access.roster import Named
-from bot.access.wording import NO_SUCH_CODE, Listing
-from bot.app.shared import open_shared
 from bot.bus import Address, Answer
+from bot.bus.access.door import open_door
+from bot.bus.access.file_book import FILE, read_roster
+from bot.bus.access.roster import Named
+from bot.bus.access.wording import NO_SUCH_CODE, Listing
 from bot.cli.tape import printable
-from bot.clock import SystemClock
-from bot.control import call_control
-from bot.errors import SettingsError, TapeLocked
-from bot.ids import new_id
-from bot.settings import Settings
+from bot.core.clock import SystemClock
+from bot.core.errors import SettingsError, TapeLocked
+from bot.core.ids import new_id
+from bot.runtime.app.shared import open_shared
+from bot.runtime.control import call_control
+from bot.runtime.settings import Settings
 
 
 def pair(settings: Settings, code: str | None) -> int:
@@ -82,7 +82,7 @@ async def _pair_shared(settings: Settings, request: Mapping[str, Any]) -> Mappin
     """Do it in the database: all processes see it at once, and a gateway tells the newcomer."""
     async with open_shared(settings) as shared:
         assert shared is not None
-        from bot.access.postgres_book import PostgresBook
+        from bot.bus.access.postgres_book import PostgresBook
         from bot.bus.postgres import PostgresBus
 
         bus = PostgresBus(

@@ -11,12 +11,12 @@ import anyio
 
 from bot.agent.past import past_turn
 from bot.agent.seen import Seen, seen, why_unseen
-from bot.app.tapes import open_tape_store
-from bot.errors import TapeNotFound
+from bot.core.errors import TapeNotFound
 from bot.llm.base import ChatMessage
 from bot.memory.spoken import TURN_END
 from bot.memory.transcript import local_time, speaker
-from bot.settings import Settings
+from bot.runtime.app.tapes import open_tape_store
+from bot.runtime.settings import Settings
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bot.cli.tape import printable
-from bot.errors import SettingsError
-from bot.settings import Settings
+from bot.core.errors import SettingsError
+from bot.runtime.settings import Settings
 from bot.tape.stores.repairing import repair
 
 

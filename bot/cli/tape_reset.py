@@ -7,22 +7,22 @@ from zoneinfo import ZoneInfo
 
 import anyio
 
-from bot.app.build import make_memory_files
-from bot.app.tapes import open_tape_store
 from bot.cli.tape import printable
-from bot.clock import SystemClock, iso
-from bot.control import call_control
-from bot.errors import SettingsError, TapebotError, TapeNotFound
-from bot.exchange.memory_archive import archive_name, write_archive
-from bot.exchange.remembering import Remembering, remembering
-from bot.files import private_directory
+from bot.core.clock import SystemClock, iso
+from bot.core.errors import SettingsError, TapebotError, TapeNotFound
+from bot.core.files import private_directory
 from bot.memory.facts.fold import folded
 from bot.memory.scope import last_facts
 from bot.memory.scopes import WORKSPACE, Scopes
-from bot.sessions.resetting import check_resettable, reset_session
-from bot.settings import Settings
+from bot.runtime.app.build import make_memory_files
+from bot.runtime.app.tapes import open_tape_store
+from bot.runtime.control import call_control
+from bot.runtime.sessions.resetting import check_resettable, reset_session
+from bot.runtime.settings import Settings
 from bot.tape.service import TapeService
 from bot.tape.store import TapeStore
+from bot.transfer.memory_archive import archive_name, write_archive
+from bot.transfer.remembering import Remembering, remembering
 
 
 def reset_tape(settings: Settings, session: str, *, archive: bool, yes: bool) -> int:

@@ -7,11 +7,11 @@ from zoneinfo import ZoneInfo
 
 import anyio
 
-from bot.app.tapes import open_tape_store
 from bot.cli.tape import printable, timeline_line
-from bot.control import call_control
-from bot.errors import TapeError, TapeLocked
-from bot.settings import Settings
+from bot.core.errors import TapeError, TapeLocked
+from bot.runtime.app.tapes import open_tape_store
+from bot.runtime.control import call_control
+from bot.runtime.settings import Settings
 from bot.tape.search import Hit, SearchQuery, problem_of
 from bot.tape.wire import hit_from
 

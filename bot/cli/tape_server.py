@@ -9,12 +9,12 @@ from pathlib import Path
 
 import anyio
 
-from bot.app.tapes import open_tape_store
 from bot.cli.tape import printable
-from bot.errors import SettingsError
-from bot.settings import Settings
-from bot.tape_server.tokens import FILE, Scope, TokenBook
-from bot.telemetry.logging import configure_logging
+from bot.core.errors import SettingsError
+from bot.core.telemetry.logging import configure_logging
+from bot.runtime.app.tapes import open_tape_store
+from bot.runtime.settings import Settings
+from bot.tape.server.tokens import FILE, Scope, TokenBook
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ def tape_server(settings: Settings) -> int:
             "TAPEBOT_TAPE_STORE: the tape server serves tapes of its own; unset the address of another"
         )
     try:
-        from bot.tape_server.serve import listening, serve_store
+        from bot.tape.server.serve import listening, serve_store
     except ModuleNotFoundError as error:
         raise SettingsError(
             f"the tape server needs {error.name}: pip install 'tapebot[tape-server]'"

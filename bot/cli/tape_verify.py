@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import anyio
 
-from bot.app.tapes import open_tape_store
 from bot.cli.tape import printable
-from bot.errors import SettingsError
-from bot.exchange.verifying import verify_tape
-from bot.settings import Settings
+from bot.core.errors import SettingsError
+from bot.runtime.app.tapes import open_tape_store
+from bot.runtime.settings import Settings
 from bot.tape.stores.examine import examine
+from bot.transfer.verifying import verify_tape
 
 
 def verify(settings: Settings, session: str | None) -> int:

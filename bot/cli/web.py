@@ -7,9 +7,9 @@ import sys
 import anyio
 
 from bot.cli.tape import printable
-from bot.control import call_control
-from bot.errors import TapebotError
-from bot.settings import Settings
+from bot.core.errors import TapebotError
+from bot.runtime.control import call_control
+from bot.runtime.settings import Settings
 
 
 def web(settings: Settings, what: str, name: str | None = None) -> int:

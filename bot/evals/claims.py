@@ -14,16 +14,16 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from bot.agent.consolidation.checking import Checker
+from bot.agent.consolidation.judging import judge
+from bot.agent.consolidation.prompts import Cited, OperationAnswer
 from bot.bus import Address, Attachment, Inbound, Sender
-from bot.clock import SystemClock
-from bot.consolidation.checking import Checker
-from bot.consolidation.judging import judge
-from bot.consolidation.prompts import Cited, OperationAnswer
-from bot.errors import MemoryRefused
+from bot.core.clock import SystemClock
+from bot.core.errors import MemoryRefused
 from bot.llm.base import Model
 from bot.memory.facts.proposals import Batch, Decided, Proposal
 from bot.memory.scope import ScopeMemory
-from bot.sessions.records import message_entry
+from bot.runtime.sessions.records import message_entry
 from bot.tape.entries import TapeEntry, message
 from bot.tape.service import TapeService
 from bot.tape.stores.memory import MemoryTapeStore

@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
-from bot.errors import TapebotError
+from bot.core.errors import TapebotError
 from bot.tape.search import LONGEST_QUERY
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"

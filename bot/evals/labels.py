@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from bot.errors import TapebotError
+from bot.core.errors import TapebotError
 
 Label = TypeVar("Label", bound=BaseModel)
 

@@ -7,14 +7,14 @@ from pathlib import Path
 from time import perf_counter
 
 from bot.agent.views.recalled import ANY_DAYS, CANDIDATES, helpful, looks_back
-from bot.clock import iso
-from bot.embeddings.base import Embedder
-from bot.embeddings.vectors import VectorIndex
+from bot.core.clock import iso
 from bot.evals.dataset import Dataset, Message
 from bot.evals.metrics import DEPTHS, Answer
+from bot.llm.embeddings.base import Embedder
 from bot.memory.fusion import search_tape
 from bot.memory.recall import recall
 from bot.memory.snapshot import MemorySnapshot
+from bot.memory.vectors import VectorIndex
 from bot.tape.entries import SESSION_NEW, TapeEntry, anchor, message
 from bot.tape.search import SearchQuery
 from bot.tape.service import TapeService

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from bot.tape.text import normalized
+from bot.core.text import normalized
 
 _PLAIN = str.maketrans(
     {

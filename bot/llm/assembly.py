@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from bot.errors import ModelRejected
+from bot.core.errors import ModelRejected
 from bot.llm.base import ToolCall
 from bot.llm.bounds import MOST_ARGUMENTS, MOST_CALLS, MOST_TEXT
 

@@ -1,7 +1,7 @@
 """The model port: what the rest of tapebot asks of a language model.
 
 Adapters are named after what they wrap (``litellm.py``, ``gguf.py``, ``offline/``). They map
-foreign errors to ``bot.errors`` and never retry; ``retry.py`` does, for all of them.
+foreign errors to ``bot.core.errors`` and never retry; ``retry.py`` does, for all of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a provider's error means, in the errors of ``bot.errors``.
+"""What a provider's error means, in the errors of ``bot.core.errors``.
 
 Rule 1: an error is read by its HTTP status; its text decides only where the status is too coarse.
 Rule 2: a text is one short line, fit to be shown, and holds no key.
@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from bot.errors import (
+from bot.core.errors import (
     ContextOverflow,
     ModelAuthError,
     ModelError,

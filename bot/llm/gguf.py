@@ -20,7 +20,7 @@ import anyio
 import anyio.from_thread
 import anyio.to_thread
 
-from bot.errors import (
+from bot.core.errors import (
     ContextOverflow,
     ModelError,
     ModelRejected,

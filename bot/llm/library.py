@@ -17,7 +17,7 @@ from typing import Any
 
 import anyio.to_thread
 
-from bot.errors import ModelRejected, ModelUnavailable
+from bot.core.errors import ModelRejected, ModelUnavailable
 from bot.llm.failures import model_error
 
 _ENVIRONMENT = {
@@ -68,7 +68,7 @@ class Library:
 
 @contextmanager
 def mapped(name: str, secret: str | None) -> Iterator[None]:
-    """Turn what litellm raises into the errors of ``bot.errors``.
+    """Turn what litellm raises into the errors of ``bot.core.errors``.
 
     Args:
         name: The model's name, for the text.
@@ -90,7 +90,7 @@ def mapped(name: str, secret: str | None) -> Iterator[None]:
 
 def _too_large(exc: BaseException) -> BaseException | None:
     """Return what was too large in an answer, where that is what an error is about."""
-    from bot.bounded import AnswerTooLarge
+    from bot.core.bounded import AnswerTooLarge
 
     seen: BaseException | None = exc
     while seen is not None and not isinstance(seen, AnswerTooLarge):

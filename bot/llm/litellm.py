@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
-from bot.errors import ModelAuthError, ModelError, TransientModelError
+from bot.core.errors import ModelAuthError, ModelError, TransientModelError
 from bot.llm.assembly import Assembly, finish_reason, tool_calls
 from bot.llm.base import (
     CapabilityProfile,

@@ -7,9 +7,9 @@ from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import Any, TypeVar, cast
 
+from bot.core.telemetry import metrics
+from bot.core.telemetry.tracing import span
 from bot.llm.base import Model, ModelReply, ModelRequest, OnText
-from bot.telemetry import metrics
-from bot.telemetry.tracing import span
 
 CompleteT = TypeVar("CompleteT", bound=Callable[..., Coroutine[Any, Any, ModelReply]])
 

@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 import anyio
 import stamina
 
-from bot.errors import (
+from bot.core.errors import (
     ModelAuthError,
     ModelError,
     ModelRejected,

@@ -8,7 +8,7 @@ import logging
 import anyio
 import stamina
 
-from bot.errors import ModelError, TransientModelError
+from bot.core.errors import ModelError, TransientModelError
 from bot.llm.library import Library, mapped
 from bot.llm.retry import LONGEST_WAIT
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 
-from bot.bounded import bound
+from bot.core.bounded import bound
 from bot.llm.bounds import MOST_BYTES, MOST_LINE
 
 

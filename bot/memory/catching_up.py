@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 
 import anyio
 
-from bot.errors import VersionConflict
+from bot.core.errors import VersionConflict
 from bot.tape.entries import TapeEntry
 from bot.tape.portions import portions
 from bot.tape.service import TapeService

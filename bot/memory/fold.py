@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from bot.clock import iso
+from bot.core.clock import iso
 from bot.llm.base import Usage
 from bot.memory.bus.compartments import Compartments
 from bot.memory.bus.records import time_from

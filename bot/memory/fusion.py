@@ -7,8 +7,8 @@ from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
 
-from bot.embeddings.vectors import VectorIndex, checksum, text_of
-from bot.errors import TapeRefused
+from bot.core.errors import TapeRefused
+from bot.memory.vectors import VectorIndex, checksum, text_of
 from bot.tape.index.documents import sender_of
 from bot.tape.index.terms import parse_query, terms_of
 from bot.tape.search import Hit, SearchQuery

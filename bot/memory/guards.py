@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from datetime import date, timedelta
 
-from bot.errors import MemoryRefused
+from bot.core.errors import MemoryRefused
 
 MAX_BYTES = 8_192
 """Hard bound; 4 KB is recommended."""

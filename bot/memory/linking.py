@@ -13,8 +13,8 @@ from typing import Any, Literal, TypeVar
 
 import anyio
 
-from bot.clock import Clock, iso
-from bot.errors import TapeNotFound
+from bot.core.clock import Clock, iso
+from bot.core.errors import TapeNotFound
 from bot.memory.bus.moving import History, joined, left, taken
 from bot.memory.catching_up import catch_up, write_fresh
 from bot.memory.facts.fact import Fact

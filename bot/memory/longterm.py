@@ -11,7 +11,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from bot.errors import MemoryRefused
+from bot.core.errors import MemoryRefused
 from bot.memory.bus.bus import MemoryBus
 from bot.memory.bus.patterns import ranks_of
 from bot.memory.bus.rendering import references_read, rendered

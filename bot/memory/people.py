@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from bot.clock import iso, moment_from
+from bot.core.clock import iso, moment_from
 from bot.tape.entries import TapeEntry, event
 
 PEOPLE = "workspace:people"

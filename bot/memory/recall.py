@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, tzinfo
 from itertools import zip_longest
 
-from bot.embeddings.vectors import VectorIndex
+from bot.core.text import split_quotations
 from bot.memory.attachments import attachments
 from bot.memory.dates_meant import dates_meant
 from bot.memory.facts.citing import words_in
@@ -27,11 +27,11 @@ from bot.memory.longterm import LongTermMemory
 from bot.memory.pasted import pasted
 from bot.memory.snapshot import HISTORY, MemorySnapshot
 from bot.memory.transcript import said_at, sender_name, shown_day, speaker
+from bot.memory.vectors import VectorIndex
 from bot.memory.words import words_of
 from bot.tape.entries import TapeEntry
 from bot.tape.search import LONGEST_QUERY, Hit
 from bot.tape.service import TapeService
-from bot.tape.text import split_quotations
 
 _SHOWN = 400
 _CANDIDATES, _MOST_CANDIDATES = 4, 100

@@ -15,8 +15,8 @@ from typing import Any, Literal, TypeVar
 import anyio
 import anyio.to_thread
 
-from bot.clock import Clock
-from bot.errors import TapeNotFound
+from bot.core.clock import Clock
+from bot.core.errors import TapeNotFound
 from bot.memory.bus.compartments import Compartments
 from bot.memory.catching_up import ATTEMPTS, catch_up, write_fresh
 from bot.memory.facts.fact import Fact

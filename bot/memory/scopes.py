@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
 from bot.bus import Inbound
-from bot.clock import Clock
+from bot.core.clock import Clock
 from bot.memory.facts.fold import FactFold
 from bot.memory.facts.proposals import Outcome
 from bot.memory.fold import SCOPE

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from typing import Any
 
-from bot.errors import MemoryRefused
+from bot.core.errors import MemoryRefused
 from bot.memory.escaping import escape_tags
 from bot.tape.entries import MEMORY_OPEN, MEMORY_SEAL, TapeEntry, anchor, event
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import date, datetime, tzinfo
 
-from bot.clock import Clock, SystemClock, iso
-from bot.errors import MemoryRefused
+from bot.core.clock import Clock, SystemClock, iso
+from bot.core.errors import MemoryRefused
 from bot.memory.guards import check_date
 from bot.memory.snapshot import (
     MAX_LONG_TERM,

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from bot.errors import InvalidEntry
+from bot.core.errors import InvalidEntry
 from bot.tape.chain import (
     ChainLink,
     link_from_base64,

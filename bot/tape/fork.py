@@ -12,8 +12,8 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from bot.clock import Clock
-from bot.errors import InvalidEntry, TapeError, TapeNotFound
+from bot.core.clock import Clock
+from bot.core.errors import InvalidEntry, TapeError, TapeNotFound
 from bot.tape.chain import ChainLink
 from bot.tape.entries import TapeEntry
 from bot.tape.index.documents import documents_of

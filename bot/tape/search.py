@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from bot.errors import InvalidSearch
+from bot.core.errors import InvalidSearch
 from bot.tape.entries import KINDS, TapeEntry
 
 MOST_HITS = 1_000

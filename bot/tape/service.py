@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 
-from bot.errors import TapeExists, TapeNotFound, VersionConflict
+from bot.core.errors import TapeExists, TapeNotFound, VersionConflict
 from bot.tape.entries import (
     MEMORY_OPEN,
     MEMORY_SEAL,

@@ -16,7 +16,7 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from bot.errors import InvalidEntry, TapeNotFound
+from bot.core.errors import InvalidEntry, TapeNotFound
 from bot.tape.chain import ChainLink
 from bot.tape.entries import NOT_BOUNDARY, SESSION_FORK, TapeEntry, anchor, event
 from bot.tape.search import Hit, SearchQuery

@@ -17,7 +17,7 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from bot.errors import (
+from bot.core.errors import (
     InvalidEntry,
     InvalidSearch,
     SegmentDamaged,

@@ -13,34 +13,34 @@ import anyio
 from anyio.abc import TaskGroup
 
 from bot.agent.agent import Agent, Images
+from bot.agent.commands.builtin import builtin_commands
+from bot.agent.commands.registry import CommandRegistry
+from bot.agent.consolidation.policy import Policy
 from bot.agent.context import ContextBuilder
 from bot.agent.subtask import looking_up
+from bot.agent.tools.memory import MEMORY_TOOLS
+from bot.agent.tools.problem import PROBLEM
+from bot.agent.tools.registry import Tool, ToolRegistry
+from bot.agent.tools.skills import skill_tool
+from bot.agent.tools.tape import HANDOFF
 from bot.agent.views.registry import DEFAULT
 from bot.agent.workspace import Workspace
 from bot.bus.local import LocalBus
 from bot.bus.ports import Bus
-from bot.clock import Clock
-from bot.commands.builtin import builtin_commands
-from bot.commands.registry import CommandRegistry
-from bot.consolidation.policy import Policy
-from bot.embeddings.vectors import VectorIndex
-from bot.errors import TapeNotFound
-from bot.exchange.memory_archive import MemoryArchives
-from bot.exchange.memory_folder import MemoryFolder
+from bot.core.clock import Clock
+from bot.core.errors import TapeNotFound
 from bot.llm.base import Model
 from bot.memory.scopes import Scopes
-from bot.sessions.erasing import Traces, no_traces
-from bot.sessions.services import SessionServices
-from bot.sessions.supervisor import Supervisor
+from bot.memory.vectors import VectorIndex
+from bot.runtime.sessions.erasing import Traces, no_traces
+from bot.runtime.sessions.services import SessionServices
+from bot.runtime.sessions.supervisor import Supervisor
 from bot.tape.entries import TapeEntry
 from bot.tape.stores.file import FileTapeStore
 from bot.testing.fake_channel import FakeChannel
 from bot.testing.manual_clock import ManualClock
-from bot.tools.memory import MEMORY_TOOLS
-from bot.tools.problem import PROBLEM
-from bot.tools.registry import Tool, ToolRegistry
-from bot.tools.skills import skill_tool
-from bot.tools.tape import HANDOFF
+from bot.transfer.memory_archive import MemoryArchives
+from bot.transfer.memory_folder import MemoryFolder
 
 POLL = 0.002
 """Seconds between two looks at what has no event of its own, such as a tape on disk."""

@@ -10,7 +10,7 @@ START = datetime(2026, 2, 10, 10, 0, tzinfo=UTC)
 
 
 class ManualClock:
-    """A ``bot.clock.Clock`` that a test owns.
+    """A ``bot.core.clock.Clock`` that a test owns.
 
     Args:
         start: The first ``now``, aware.

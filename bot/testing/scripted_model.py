@@ -15,7 +15,7 @@ from typing import Any
 
 import anyio
 
-from bot.errors import ModelRejected
+from bot.core.errors import ModelRejected
 from bot.llm.base import (
     CapabilityProfile,
     ModelReply,

@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 _CHAT = "desk."
 _COMMAND = re.compile(r"/[a-z][a-z0-9_]*(?:@\w+)?(?:\s.*)?", re.IGNORECASE | re.DOTALL)
-"""As ``bot.commands.parser`` reads one."""
+"""As ``bot.agent.commands.parser`` reads one."""
 
 
 class _Waiting:

@@ -16,15 +16,15 @@ import psycopg
 import pytest
 from databases import drop, fresh_database, server
 
-from bot.access.book import encode
-from bot.access.file_book import FILE
-from bot.access.roster import Person, Request, Roster
 from bot.bus import Address
+from bot.bus.access.book import encode
+from bot.bus.access.file_book import FILE
+from bot.bus.access.roster import Person, Request, Roster
 from bot.cli.main import main
-from bot.clock import SystemClock
-from bot.database.connections import Database
-from bot.files import replace_file
-from bot.settings import PREFIX
+from bot.core.clock import SystemClock
+from bot.core.database.connections import Database
+from bot.core.files import replace_file
+from bot.runtime.settings import PREFIX
 from bot.tape.entries import message
 from bot.tape.stores.file import FileTapeStore
 

@@ -6,13 +6,13 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from bot.app.tapes import build_tape_store
 from bot.cli.main import main
 from bot.cli.tape import list_tapes, printable, show_tape, show_turn
-from bot.control import serve_control
-from bot.errors import TapeNotFound
+from bot.core.errors import TapeNotFound
 from bot.memory.spoken import TURN_START
-from bot.settings import load_settings
+from bot.runtime.app.tapes import build_tape_store
+from bot.runtime.control import serve_control
+from bot.runtime.settings import load_settings
 from bot.tape.entries import message
 from bot.tape.search import SearchQuery
 from bot.tape.stores.memory import MemoryTapeStore

@@ -9,14 +9,14 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from bot.access.door import open_door
+from bot.bus.access.door import open_door
 from bot.cli.main import main
-from bot.control import serve_control
-from bot.settings import PREFIX
+from bot.inspector.access.control import web_handlers
+from bot.inspector.access.logins import Logins
+from bot.runtime.control import serve_control
+from bot.runtime.settings import PREFIX
 from bot.tape.stores.memory import MemoryTapeStore
 from bot.testing.manual_clock import ManualClock
-from bot.web.access.control import web_handlers
-from bot.web.access.logins import Logins
 
 
 @pytest.fixture(autouse=True)

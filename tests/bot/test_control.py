@@ -13,9 +13,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from bot import control
-from bot.control import SOCKET, call_control, serve_control
-from bot.errors import BusError, TapebotError
+from bot.core.errors import BusError, TapebotError
+from bot.runtime import control
+from bot.runtime.control import SOCKET, call_control, serve_control
 
 
 async def echo(request):

@@ -10,8 +10,8 @@ import anyio
 import pytest
 
 from bot.cli.doctor import Finding, examine, exit_code, report
-from bot.errors import ModelAuthError, SettingsError
-from bot.settings import PREFIX, load_settings
+from bot.core.errors import ModelAuthError, SettingsError
+from bot.runtime.settings import PREFIX, load_settings
 from testkit.telegram.server import TelegramServer
 
 HOLDER = r"""

@@ -14,7 +14,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from bot.files import AppendFile, private_directory, reason, replace_file, write_synced
+from bot.core.files import AppendFile, private_directory, reason, replace_file, write_synced
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.telemetry.logging import configure_logging
-from bot.telemetry.redaction import MARK, Redactor, redact
+from bot.core.telemetry.logging import configure_logging
+from bot.core.telemetry.redaction import MARK, Redactor, redact
 
 TELEGRAM = "123456789:AAEhBOweik6ad9r_QXMENQjcrGbqCr4K-bc"
 JWT = "eyJhbGciOiJIUzI1NiJ9abc.eyJzdWIiOiIxMjM0In0.SflKxwRJSMeKKF2QT4fwpMeJf36POk"

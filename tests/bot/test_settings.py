@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.errors import SettingsError
-from bot.settings import PREFIX, Settings, export_dotenv, load_settings
+from bot.core.errors import SettingsError
+from bot.runtime.settings import PREFIX, Settings, export_dotenv, load_settings
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = (ROOT / ".env.example").read_text(encoding="utf-8")
@@ -283,7 +283,7 @@ def test_the_example_file_as_a_whole_sets_nothing():
 def test_reading_the_settings_loads_no_heavy_library():
     """The console is there at once: what takes seconds to import waits until it is used."""
     code = (
-        "import sys, bot.settings; bot.settings.load_settings(); "
+        "import sys, bot.runtime.settings; bot.runtime.settings.load_settings(); "
         "print([m for m in ('litellm','aiohttp','rich','prompt_toolkit','xllamacpp') "
         "if m in sys.modules])"
     )
@@ -301,7 +301,7 @@ def test_reading_the_settings_loads_no_heavy_library():
 @pytest.mark.parametrize(("machine", "zone"), [("Asia/Tokyo", "Asia/Tokyo"), ("Etc/UTC", "UTC")])
 def test_times_are_shown_in_the_machines_zone_unless_another_is_set(machine, zone):
     code = (
-        "from bot.settings import load_settings; "
+        "from bot.runtime.settings import load_settings; "
         "print(load_settings().timezone, load_settings(timezone='Europe/Berlin').timezone)"
     )
     run = subprocess.run(

@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from bot.errors import SettingsError
-from bot.settings import PREFIX, load_settings
+from bot.core.errors import SettingsError
+from bot.runtime.settings import PREFIX, load_settings
 
 
 @pytest.fixture(autouse=True)

@@ -14,15 +14,15 @@ from pathlib import Path
 import pytest
 from waiting import until
 
-from bot.app.traces import Traces
-from bot.app.wording import Wording, file_holds
+from bot.agent.commands.builtin import builtin_commands
+from bot.agent.commands.registry import Command, CommandReply
 from bot.bus import Address, BusClosed, Inbound, Sender
 from bot.bus.local import LocalBus
-from bot.commands.builtin import builtin_commands
-from bot.commands.registry import Command, CommandReply
-from bot.errors import ModelRejected, TapeWriteError
-from bot.media.blobs import BlobStore
-from bot.telemetry.logging import configure_logging
+from bot.bus.media.blobs import BlobStore
+from bot.core.errors import ModelRejected, TapeWriteError
+from bot.core.telemetry.logging import configure_logging
+from bot.runtime.app.traces import Traces
+from bot.runtime.app.wording import Wording, file_holds
 from bot.testing.host import session_host
 from bot.testing.scripted_model import ScriptedModel, says
 from channels.console.prompt import open_history

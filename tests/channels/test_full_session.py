@@ -8,7 +8,7 @@ from discord_rig import Rig as DiscordRig
 from telegram_rig import QUICK, Desk, Door, rigged
 
 from bot.bus import SessionFull
-from bot.settings.tree import Settings
+from bot.runtime.settings.tree import Settings
 from bot.tape.entries import TapeEntry
 from bot.testing.host import Bounds, session_host
 from bot.testing.scripted_model import Held, ScriptedModel, says

@@ -19,8 +19,8 @@ from waiting import until
 
 from bot.bus import BusError
 from bot.bus.postgres_spool import PostgresSpool
-from bot.database.connections import Database
-from bot.database.wakeups import Wakeups
+from bot.core.database.connections import Database
+from bot.core.database.wakeups import Wakeups
 from channels.registry import receive_telegram
 from channels.telegram import WebhookPlace
 from channels.telegram.webhook import secret_of

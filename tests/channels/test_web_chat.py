@@ -33,11 +33,11 @@ from bot.bus import (
     OutFile,
     Verdict,
 )
+from bot.inspector.transcript import TapeTranscript
 from bot.memory.forgetting.tombstones import tombstone
 from bot.tape.entries import event
 from bot.testing.host import Bounds, Host, session_host
 from bot.testing.scripted_model import Held, ScriptedModel, says
-from bot.web.transcript import TapeTranscript
 from channels.base import CommandMenu, Groups, Platform
 from channels.web import WebChannel, rooms, socket
 from channels.web.notices import Notices

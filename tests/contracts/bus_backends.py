@@ -15,8 +15,8 @@ from databases import drop, fresh_database
 from bot.bus import Bus
 from bot.bus.local import LocalBus
 from bot.bus.postgres import PostgresBus
-from bot.database.connections import Database
-from bot.database.wakeups import POLL, Wakeups
+from bot.core.database.connections import Database
+from bot.core.database.wakeups import POLL, Wakeups
 
 LIMIT = 5
 

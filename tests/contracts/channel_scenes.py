@@ -17,8 +17,8 @@ from web_chat import EVE as EVE_ON_THE_WEB
 from web_chat import ChatSite, Page
 
 from bot.bus import Access, Attachment, File, Knock, Verdict
+from bot.inspector.transcript import TapeTranscript
 from bot.tape.stores.file import FileTapeStore
-from bot.web.transcript import TapeTranscript
 from channels.base import Channel, Groups, Platform
 from channels.console.channel import ConsoleChannel
 from testkit.discord.server import DiscordServer

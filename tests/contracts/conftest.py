@@ -15,8 +15,8 @@ import pytest
 from databases import fresh_database
 from remote_backend import remote_opener
 
-from bot.database.connections import Database
-from bot.database.wakeups import Wakeups
+from bot.core.database.connections import Database
+from bot.core.database.wakeups import Wakeups
 from bot.tape.store import TapeStore
 from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.memory import MemoryTapeStore

@@ -13,10 +13,10 @@ from pathlib import Path
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
+from bot.tape.server.app import build_app
+from bot.tape.server.serve import listening
+from bot.tape.server.tokens import TokenBook
 from bot.tape.stores.file import FileTapeStore
-from bot.tape_server.app import build_app
-from bot.tape_server.serve import listening
-from bot.tape_server.tokens import TokenBook
 
 TOKEN = "secret"
 

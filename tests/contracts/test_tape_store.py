@@ -9,7 +9,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from bot.errors import InvalidEntry, TapeNotFound, VersionConflict
+from bot.core.errors import InvalidEntry, TapeNotFound, VersionConflict
 from bot.tape.codec import MOST_ENTRY
 from bot.tape.entries import TapeEntry, anchor, event, message, system, tool_call, tool_result
 from bot.tape.store import HEADER, TapeStore

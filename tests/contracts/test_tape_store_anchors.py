@@ -10,7 +10,7 @@ import anyio.lowlevel
 import pytest
 from tape_talk import TAPE, back, ids, says, talk, with_two_segments
 
-from bot.errors import InvalidEntry, TapeNotFound
+from bot.core.errors import InvalidEntry, TapeNotFound
 from bot.tape.entries import (
     MEMORY_CONSOLIDATED,
     MEMORY_OPEN,

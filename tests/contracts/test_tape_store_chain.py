@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from tape_talk import TAPE, says, with_two_segments
 
-from bot.exchange.verifying import verify_tape
 from bot.tape.chain import START, ChainLink
 from bot.tape.codec import content_of
 from bot.tape.store import TapeStore
+from bot.transfer.verifying import verify_tape
 
 
 async def chained(store: TapeStore, tape: str = TAPE) -> list[ChainLink]:

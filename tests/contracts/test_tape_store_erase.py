@@ -11,7 +11,7 @@ import anyio.lowlevel
 import pytest
 from tape_talk import TAPE, back, ids, says, talk, with_two_segments
 
-from bot.errors import InvalidEntry, TapeNotFound
+from bot.core.errors import InvalidEntry, TapeNotFound
 from bot.tape.entries import TapeEntry, anchor, event
 from bot.tape.fork import ForkTapeStore
 from bot.tape.search import SearchQuery

@@ -10,7 +10,7 @@ import anyio.lowlevel
 import pytest
 from tape_talk import TAPE, ids, says, talk, texts, with_two_segments
 
-from bot.errors import InvalidEntry, TapeNotFound, VersionConflict
+from bot.core.errors import InvalidEntry, TapeNotFound, VersionConflict
 from bot.tape.entries import TapeEntry
 from bot.tape.store import TapeStore
 

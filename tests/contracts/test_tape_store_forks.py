@@ -10,7 +10,7 @@ import anyio.lowlevel
 import pytest
 from tape_talk import TAPE, back, ids, says, talk, texts, with_two_segments
 
-from bot.errors import TapeExists, TapeNotFound
+from bot.core.errors import TapeExists, TapeNotFound
 from bot.tape.entries import anchor, event
 from bot.tape.store import HEADER, TapeStore, named_anchor
 

@@ -11,7 +11,7 @@ import pytest
 from searching import apart, ask, found, invented, places, said
 from tape_talk import TAPE, ids, says
 
-from bot.errors import InvalidSearch, VersionConflict
+from bot.core.errors import InvalidSearch, VersionConflict
 from bot.tape.entries import (
     TapeEntry,
     anchor,

@@ -9,7 +9,7 @@ import pytest
 from searching import DAY, MESSAGES, START, apart, ask, found, invented, moment, places
 from tape_talk import TAPE, says, talk
 
-from bot.errors import TapeNotFound
+from bot.core.errors import TapeNotFound
 from bot.tape.entries import (
     TapeEntry,
     anchor,

@@ -26,15 +26,15 @@ from typing import Any
 import anyio
 from kill_checks import Said, check_lines, check_settled, check_tape, read_tape
 
-from bot.app import open_app
-from bot.app.build import App
 from bot.bus import BusError, Inbound
-from bot.bus.media import File
-from bot.clock import SystemClock
-from bot.errors import TapebotError
-from bot.sessions.replies import GAVE_UP
-from bot.sessions.supervisor import Supervisor
-from bot.settings import load_settings
+from bot.bus.media.ports import File
+from bot.core.clock import SystemClock
+from bot.core.errors import TapebotError
+from bot.runtime.app import open_app
+from bot.runtime.app.build import App
+from bot.runtime.sessions.replies import GAVE_UP
+from bot.runtime.sessions.supervisor import Supervisor
+from bot.runtime.settings import load_settings
 from bot.testing.fake_channel import FakeChannel
 
 CALLS = ("open", "write", "fsync", "fdatasync", "ftruncate", "rename", "replace")

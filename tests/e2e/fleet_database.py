@@ -12,8 +12,8 @@ import psycopg
 from fleet_books import ReadTape
 from fleet_processes import Fleet, Member
 
-from bot.database.connections import Database
-from bot.database.wakeups import Wakeups
+from bot.core.database.connections import Database
+from bot.core.database.wakeups import Wakeups
 from bot.tape.stores.postgres import PostgresTapeStore
 
 _QUEUES = 8

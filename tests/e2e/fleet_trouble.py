@@ -17,8 +17,8 @@ from platform_stage import now
 from bot.bus import Address, Bus, Inbound, Sender
 from bot.bus.postgres import PostgresBus
 from bot.bus.postgres.intake import BURIED
-from bot.database.connections import Database
-from bot.database.wakeups import Wakeups
+from bot.core.database.connections import Database
+from bot.core.database.wakeups import Wakeups
 from testkit.telegram.world import User
 
 FLOOD = 5_000

@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from bot.app.traces import Traces
 from bot.bus import Attachment, Sender
+from bot.bus.media.blobs import BlobStore
 from bot.llm.base import Model, ModelReply, ModelRequest
-from bot.media.blobs import BlobStore
 from bot.memory.bus.entries import episode_entry
 from bot.memory.bus.records import SynthesizedPattern
 from bot.memory.facts.fold import PAUSED, FactFold, bus_entry, folded
+from bot.runtime.app.traces import Traces
 from bot.tape.entries import event
 from bot.tape.search import SearchQuery
 from bot.tape.stores.file import FileTapeStore

@@ -157,11 +157,11 @@ class Pipe:
 
 
 async def serve(stall: float) -> None:
-    """Run tapebot as ``bot.app.serve`` does, on the pipe."""
-    from bot.app import open_app
+    """Run tapebot as ``bot.runtime.app.serve`` does, on the pipe."""
     from bot.llm.retry import Warmable
-    from bot.sessions.supervisor import Supervisor
-    from bot.settings import load_settings
+    from bot.runtime.app import open_app
+    from bot.runtime.sessions.supervisor import Supervisor
+    from bot.runtime.settings import load_settings
 
     async with open_app(load_settings()) as app, anyio.create_task_group() as tasks:
         agent = replace(app.services.agent, model=SlowModel(app.model, stall))

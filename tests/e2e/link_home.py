@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from bot.agent.commands.builtin import builtin_commands
+from bot.agent.commands.link import link_commands
 from bot.bus import Answer, Inbound, Sender
-from bot.commands.builtin import builtin_commands
-from bot.commands.link import link_commands
 from bot.llm.base import ModelReply, ModelRequest
 from bot.memory.facts.fold import FactFold, folded
 from bot.memory.people import People

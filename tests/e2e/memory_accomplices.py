@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome
 from bot.bus import Attachment, Sender
 from bot.llm.base import ModelReply, ModelRequest
 from bot.memory.facts.fold import folded
@@ -19,7 +20,6 @@ from bot.memory.snapshot import DAILY, LONG_TERM, SHARED
 from bot.tape.entries import TapeEntry
 from bot.testing.host import Host
 from bot.testing.scripted_model import ScriptedModel, calls, consolidates, saves, says
-from bot.tools.registry import Tool, ToolContext, ToolOutcome
 
 INNOCENT = "I walked around the lake this morning."
 HISTORY = "[2026-02-10 10:00] They talked."

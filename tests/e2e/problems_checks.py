@@ -12,7 +12,7 @@ from typing import Any
 from kill_checks import check_lines, check_tape, read_tape
 from problems_talk import ASKED_FOR, GENERAL, MOTTO, Talk, chat_of, markers, problem_in
 
-from bot.clock import SystemClock
+from bot.core.clock import SystemClock
 from bot.memory.bus.compartments import BUS
 from bot.memory.bus.entries import EPISODE
 from bot.memory.bus.notes import KINDS, notes_of

@@ -111,17 +111,17 @@ import anyio  # noqa: E402 (after the fault)
 from problems_model import Scripted  # noqa: E402
 from problems_talk import Message, Talk, needed  # noqa: E402
 
-from bot.app import open_app  # noqa: E402
-from bot.bus import Address, Answer, DeliveryReport, Inbound, Sender  # noqa: E402
-from bot.commands.builtin import builtin_commands  # noqa: E402
-from bot.commands.registry import (  # noqa: E402
+from bot.agent.commands.builtin import builtin_commands  # noqa: E402
+from bot.agent.commands.registry import (  # noqa: E402
     Command,
     CommandContext,
     CommandRegistry,
     CommandReply,
 )
-from bot.sessions.supervisor import Supervisor  # noqa: E402
-from bot.settings import load_settings  # noqa: E402
+from bot.bus import Address, Answer, DeliveryReport, Inbound, Sender  # noqa: E402
+from bot.runtime.app import open_app  # noqa: E402
+from bot.runtime.sessions.supervisor import Supervisor  # noqa: E402
+from bot.runtime.settings import load_settings  # noqa: E402
 
 STATE = "/state"
 

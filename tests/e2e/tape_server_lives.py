@@ -12,10 +12,10 @@ import os
 import signal
 import sys
 
-import bot.files
-import bot.tape_server.serve
+import bot.core.files
+import bot.tape.server.serve
 from bot.cli.tape_server import tape_server
-from bot.settings import load_settings
+from bot.runtime.settings import load_settings
 
 
 def main() -> None:
@@ -39,7 +39,7 @@ def live(port: int, calls: int, *, before: bool) -> None:
         if last:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    bot.files._datasync = guarded
+    bot.core.files._datasync = guarded
     os._exit(tape_server(load_settings(tape_server_listen=f"127.0.0.1:{port}")))
 
 

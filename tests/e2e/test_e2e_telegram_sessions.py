@@ -9,9 +9,9 @@ import anyio
 import pytest
 
 from bot.bus import Knock, Verdict
+from bot.bus.media.blobs import BlobStore
+from bot.bus.media.desk import MediaDesk
 from bot.llm.base import CapabilityProfile, ModelRequest
-from bot.media.blobs import BlobStore
-from bot.media.desk import MediaDesk
 from bot.memory.spoken import TURN_END
 from bot.testing.host import Bounds, Host, session_host
 from bot.testing.scripted_model import Held, ScriptedModel, says

@@ -10,7 +10,7 @@ import pytest
 from fleet_trial import open_trial
 from waiting import until
 
-from bot.consolidation.prompts import TOOL
+from bot.agent.consolidation.prompts import TOOL
 from bot.tape.entries import MEMORY_CONSOLIDATED
 from testkit.openai_server import Call, Reply
 

@@ -23,7 +23,7 @@ from forget_home import (
 )
 from forget_traces import traces
 
-from bot.media.blobs import BlobStore
+from bot.bus.media.blobs import BlobStore
 from bot.memory.facts.fold import folded
 from bot.memory.forgetting.tombstones import is_erased
 from bot.tape.entries import message

@@ -15,10 +15,10 @@ from forget_traces import traces
 from nursery import nursery
 from sampling import many
 
-from bot.llm.offline.model import OfflineModel
 from bot.memory.facts.fact import Fact
 from bot.memory.facts.fold import folded
 from bot.memory.forgetting.plan import FORGOTTEN
+from bot.offline.model import OfflineModel
 from bot.tape.stores.examine import examine
 from bot.testing.host import Host
 

@@ -22,7 +22,7 @@ from problems_talk import Talk, needed
 
 from bot.cli.memory_audit import audit_memory
 from bot.cli.tape_verify import verify
-from bot.settings import Settings, load_settings
+from bot.runtime.settings import Settings, load_settings
 
 pytestmark = pytest.mark.slow
 

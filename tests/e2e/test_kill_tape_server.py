@@ -17,9 +17,9 @@ from kill_harness import ROOT, Kill, Platform
 from sampling import many
 
 from bot.tape.entries import message
+from bot.tape.server.tokens import TokenBook
 from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.remote import RemoteTapeStore
-from bot.tape_server.tokens import TokenBook
 from testkit.ports import kept_port
 
 LIVES = Path(__file__).with_name("tape_server_lives.py")
@@ -154,7 +154,7 @@ async def test_a_hundred_kills_of_the_server_lose_nothing_and_repeat_nothing(tmp
 ASKED_AT_ONCE = """
 import os, signal, sys
 from bot.cli import tape_server
-from bot.settings import load_settings
+from bot.runtime.settings import load_settings
 tape_server._say = lambda _: os.kill(os.getpid(), signal.SIGTERM)
 sys.exit(tape_server.tape_server(load_settings(tape_server_listen="127.0.0.1:0")))
 """

@@ -27,8 +27,8 @@ from memory_bus_life import (
     record,
 )
 
-from bot.clock import iso
-from bot.errors import MemoryRefused, VersionConflict
+from bot.core.clock import iso
+from bot.core.errors import MemoryRefused, VersionConflict
 from bot.llm.base import ModelRequest
 from bot.memory.bus.compression import (
     decode_episodes,
@@ -480,7 +480,7 @@ async def test_a_second_process_on_the_same_memory_is_refused(tmp_path):
     code = (
         "import sys\n"
         "from pathlib import Path\n"
-        "from bot.errors import TapeLocked\n"
+        "from bot.core.errors import TapeLocked\n"
         "from bot.tape.stores.file import FileTapeStore\n"
         "try:\n    FileTapeStore(Path(sys.argv[1]))\n"
         "except TapeLocked:\n    sys.exit(7)\n"

@@ -14,12 +14,12 @@ from link_home import home as link_home
 from test_e2e_first_conversation import run, started
 
 from bot.bus import Sender
-from bot.clock import SystemClock
-from bot.exchange.memory_files import NOTICE
-from bot.exchange.memory_folder import HISTORY_FILE, MEMORY_FILE, folder_name
+from bot.core.clock import SystemClock
 from bot.memory.scopes import WORKSPACE
 from bot.testing.host import Bounds, session_host
 from bot.testing.scripted_model import ScriptedModel, says
+from bot.transfer.memory_files import NOTICE
+from bot.transfer.memory_folder import HISTORY_FILE, MEMORY_FILE, folder_name
 
 SECONDS = 30
 SESSION = "console:local"

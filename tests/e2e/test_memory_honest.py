@@ -13,9 +13,9 @@ from sampling import many, some
 
 from bot.bus import Sender
 from bot.language.statements import facts as stated
-from bot.llm.offline.model import OfflineModel
 from bot.memory.facts.fold import folded
 from bot.memory.gate.secrets import looks_secret
+from bot.offline.model import OfflineModel
 from bot.testing.host import Host, session_host
 from bot.testing.manual_clock import ManualClock
 from bot.testing.scripted_model import ScriptedModel, calls, consolidates, learns, saves, says

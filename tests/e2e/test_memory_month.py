@@ -6,8 +6,8 @@ import pytest
 
 from bench.life import Keeper
 from bench.month import TURNS, simulate
-from bot.llm.offline.model import OfflineModel
 from bot.memory.facts.rendering import MOST_BYTES
+from bot.offline.model import OfflineModel
 
 
 @pytest.mark.slow

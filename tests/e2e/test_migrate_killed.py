@@ -16,23 +16,23 @@ import pytest
 from databases import drop, fresh_database
 from sampling import many
 
-from bot.access.book import encode
-from bot.access.file_book import FILE
-from bot.access.roster import Person, Roster
 from bot.bus import Address, Inbound, Sender
+from bot.bus.access.book import encode
+from bot.bus.access.file_book import FILE
+from bot.bus.access.roster import Person, Roster
 from bot.bus.local import LocalBus
-from bot.clock import SystemClock
-from bot.database.connections import Database
-from bot.database.wakeups import Wakeups
-from bot.exchange.moving_database import DatabasePlace
-from bot.exchange.moving_files import FilesPlace
-from bot.exchange.moving_ports import Place
-from bot.exchange.moving_tapes import shape
-from bot.files import replace_file
-from bot.media.blobs import BlobStore
+from bot.bus.media.blobs import BlobStore
+from bot.core.clock import SystemClock
+from bot.core.database.connections import Database
+from bot.core.database.wakeups import Wakeups
+from bot.core.files import replace_file
 from bot.tape.entries import message
 from bot.tape.stores.examine import examine
 from bot.tape.stores.file import FileTapeStore
+from bot.transfer.moving_database import DatabasePlace
+from bot.transfer.moving_files import FilesPlace
+from bot.transfer.moving_ports import Place
+from bot.transfer.moving_tapes import shape
 
 TAPES, ENTRIES, KILLS = 12, 4 * many(100), many(many(10))
 PATIENCE = 120.0

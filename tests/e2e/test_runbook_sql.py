@@ -16,8 +16,8 @@ from databases import drop, fresh_database, server
 
 from bot.bus import Address, Inbound, Sender
 from bot.bus.postgres import PostgresBus
-from bot.database.connections import Database
-from bot.database.wakeups import Wakeups
+from bot.core.database.connections import Database
+from bot.core.database.wakeups import Wakeups
 from bot.memory.forgetting.plan import FORGOTTEN
 from bot.tape.entries import event
 from bot.tape.stores.postgres import PostgresTapeStore

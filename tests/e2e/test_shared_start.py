@@ -25,8 +25,8 @@ NOBODY = "http://127.0.0.1:1"
 
 STOPPED_AT_ONCE = """
 import importlib, os, signal
-from bot.settings import load_settings
-serve = importlib.import_module("bot.app.serve")
+from bot.runtime.settings import load_settings
+serve = importlib.import_module("bot.runtime.app.serve")
 serve._print = lambda _: os.kill(os.getpid(), signal.SIGTERM)
 serve.run(load_settings(), "worker")
 """

@@ -21,7 +21,7 @@ from waiting import until
 from web_chat import Page
 
 from bot.cli.web import web
-from bot.settings import Settings
+from bot.runtime.settings import Settings
 from testkit.ports import kept_port
 
 ROOT = Path(__file__).parents[2]

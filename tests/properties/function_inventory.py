@@ -24,27 +24,27 @@ from bot.language.clauses import clauses
 from bot.language.parsed_facts import parse
 from bot.language.speech import Clause
 from bot.llm.base import ModelRequest
-from bot.llm.offline.compartments import Value, Work, work_in
-from bot.llm.offline.evidence import Candidate
-from bot.llm.offline.prompt import Passage, Prompt, Said, read
-from bot.llm.offline.questions import Question
 from bot.memory.facts.fact import Fact
 from bot.memory.recall import Passage as Recalled
+from bot.offline.compartments import Value, Work, work_in
+from bot.offline.evidence import Candidate
+from bot.offline.prompt import Passage, Prompt, Said, read
+from bot.offline.questions import Question
 from bot.tape.entries import TapeEntry, message
 
 TEXTS = (
     "bot.agent.views",
-    "bot.commands.parser",
-    "bot.consolidation.checking",
+    "bot.agent.commands.parser",
+    "bot.agent.consolidation.checking",
     "bot.language",
-    "bot.llm.offline",
+    "bot.offline",
     "bot.memory.facts",
     "bot.memory.forgetting",
     "bot.memory.gate",
     "bot.tape.index.terms",
-    "bot.tape.text",
-    "bot.telemetry.redaction",
-    "bot.web.rendering",
+    "bot.core.text",
+    "bot.core.telemetry.redaction",
+    "bot.inspector.rendering",
     "channels.text",
     "channels.console.text",
     "channels.discord.markup",
@@ -58,32 +58,32 @@ LEFT_OUT = {
     "bot.language.roles._placed": "a claim and a clause have at most 2,000 characters",
     "bot.memory.bus.carrying._asked_for": "an order has at most 1,000 characters, a draft 8,000",
     "bot.memory.gate.claims._missing": "a claim has at most 2,000 characters",
-    "bot.llm.offline.changes.newest_first": "compares at most five findings with 80 passages by their terms",
-    "bot.llm.offline.compartments.asked_value": "a question has at most 1,000 characters",
-    "bot.llm.offline.evidence.level": "weighs terms that were found",
-    "bot.llm.offline.evidence.with_names": "compares at most 80 passages with a question of 1,000 characters",
+    "bot.offline.changes.newest_first": "compares at most five findings with 80 passages by their terms",
+    "bot.offline.compartments.asked_value": "a question has at most 1,000 characters",
+    "bot.offline.evidence.level": "weighs terms that were found",
+    "bot.offline.evidence.with_names": "compares at most 80 passages with a question of 1,000 characters",
     "bot.memory.facts.fold.batch_entry": "writes an outcome down",
     "bot.memory.facts.fold.bus_entry": "writes an outcome down",
     "bot.memory.forgetting.holding.losing": "goes through records; BusScrubber's wording is driven itself",
     "bot.memory.forgetting.plan.with_beliefs": "goes through records by their ids",
     "bot.memory.forgetting.plan.answers": "compares ids",
     "bot.memory.forgetting.requests.asked_note": "writes a survey down",
-    "bot.llm.offline.merge._settle": "a message gives at most sixty facts",
-    "bot.llm.offline.merge.merge": "memory has at most 8,192 bytes, a message at most sixty facts",
+    "bot.offline.merge._settle": "a message gives at most sixty facts",
+    "bot.offline.merge.merge": "memory has at most 8,192 bytes, a message at most sixty facts",
     "bot.memory.bus.signals._progress": "compares a text with each that is known; both are bounded",
     "bot.memory.guards._lost": "compares two versions of the memory of at most 8,192 bytes",
-    "bot.serving.bind": "the host that the owner set",
-    "bot.telemetry.http.listening": "the host that the owner set",
-    "bot.web.reading.facts._says": "a fact is bounded, and what is sought stands in an address",
-    "bot.tape_server.tokens.Grant.sees": "the patterns of tapes that the owner granted",
-    "bot.web.rendering.page": "needs a request; what it renders is escaped by jinja2",
+    "bot.core.serving.bind": "the host that the owner set",
+    "bot.core.telemetry.http.listening": "the host that the owner set",
+    "bot.inspector.reading.facts._says": "a fact is bounded, and what is sought stands in an address",
+    "bot.tape.server.tokens.Grant.sees": "the patterns of tapes that the owner granted",
+    "bot.inspector.rendering.page": "needs a request; what it renders is escaped by jinja2",
 }
 # These act on the world, or on what the owner wrote.
 ACTS = (
     "bot.cli",
-    "bot.app",
-    "bot.settings",
-    "bot.database",
+    "bot.runtime.app",
+    "bot.runtime.settings",
+    "bot.core.database",
     "bot.tape.stores.postgres",
     "bot.bus.postgres",
 )

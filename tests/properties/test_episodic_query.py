@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import examples
 
-from bot.clock import iso
+from bot.core.clock import iso
 from bot.memory.bus.episodic import EpisodicTraceStore
 from bot.tape.entries import TapeEntry, anchor, event, message, tool_call, tool_result
 from bot.tape.service import TapeService

@@ -14,18 +14,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import many
 
-from bot.database.connections import Database
-from bot.database.wakeups import Wakeups
-from bot.errors import TapeError
-from bot.exchange.moving import move
-from bot.exchange.moving_database import DatabasePlace
-from bot.exchange.moving_files import FilesPlace
-from bot.exchange.moving_ports import Place
-from bot.exchange.moving_tapes import shape
+from bot.core.database.connections import Database
+from bot.core.database.wakeups import Wakeups
+from bot.core.errors import TapeError
 from bot.tape.entries import KINDS, TapeEntry
 from bot.tape.store import TapeStore
 from bot.tape.stores.examine import examine
 from bot.tape.stores.file import FileTapeStore
+from bot.transfer.moving import move
+from bot.transfer.moving_database import DatabasePlace
+from bot.transfer.moving_files import FilesPlace
+from bot.transfer.moving_ports import Place
+from bot.transfer.moving_tapes import shape
 
 pytestmark = pytest.mark.slow
 

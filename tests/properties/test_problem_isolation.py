@@ -22,18 +22,23 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
+from bot.agent.commands.builtin import builtin_commands
+from bot.agent.commands.registry import (
+    Command,
+    CommandContext,
+    CommandRegistry,
+    CommandReply,
+)
+from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome
 from bot.agent.views.registry import context_builder
-from bot.commands.builtin import builtin_commands
-from bot.commands.registry import Command, CommandContext, CommandRegistry, CommandReply
-from bot.embeddings.base import Embedder, Vector
-from bot.embeddings.vectors import VectorIndex
 from bot.llm.base import ModelReply, ModelRequest
+from bot.llm.embeddings.base import Embedder, Vector
 from bot.memory.bus.records import EpisodeEntry
 from bot.memory.spoken import switched_to
+from bot.memory.vectors import VectorIndex
 from bot.tape.stores.file import FileTapeStore
 from bot.testing.host import Bounds, Host, session_host
 from bot.testing.scripted_model import ScriptedModel, calls, consolidates, saves, says
-from bot.tools.registry import Tool, ToolContext, ToolOutcome
 from testkit.openai_server import DIMENSIONS, embedding
 
 MARKER = re.compile(r"zq[a-j]+qz")

@@ -18,9 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import many
 
-from bot.database.connections import Database
-from bot.database.wakeups import Wakeups
-from bot.errors import TapeError, TapeExists, TapeNotFound, VersionConflict
+from bot.core.database.connections import Database
+from bot.core.database.wakeups import Wakeups
+from bot.core.errors import TapeError, TapeExists, TapeNotFound, VersionConflict
 from bot.tape.entries import (
     MEMORY_SEAL,
     SESSION_NEW,

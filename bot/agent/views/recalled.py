@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
-from bot.clock import Clock
-from bot.embeddings.vectors import VectorIndex
+from bot.core.clock import Clock
 from bot.llm.base import estimate_tokens
 from bot.memory.fold import SessionFold
 from bot.memory.guards import lines_of
 from bot.memory.recall import FactLine, Passage, recall
 from bot.memory.snapshot import MemorySnapshot
 from bot.memory.spoken import replaces
+from bot.memory.vectors import VectorIndex
 from bot.memory.words import words_of
 from bot.memory.zone import MemoryZone
 from bot.tape.search import problem_of

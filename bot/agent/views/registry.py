@@ -6,7 +6,7 @@ from importlib.metadata import entry_points
 
 from bot.agent.context import ContextBuilder, default_context
 from bot.agent.views.exact import exact_context
-from bot.errors import SettingsError
+from bot.core.errors import SettingsError
 
 ENTRY_POINTS = "tapebot.context_builders"
 """Packages name their ``ContextBuilder`` objects in this group."""

@@ -16,10 +16,10 @@ from bot.bus.postgres.inbound import Sessions
 from bot.bus.postgres.inbox import PostgresInbox
 from bot.bus.postgres.outbound import Outlet, Showing
 from bot.bus.postgres.queries import Queries
-from bot.clock import Clock, SystemClock
-from bot.database.connections import Database
-from bot.database.wakeups import POLL, Wakeups
-from bot.errors import BusClosed, BusError
+from bot.core.clock import Clock, SystemClock
+from bot.core.database.connections import Database
+from bot.core.database.wakeups import POLL, Wakeups
+from bot.core.errors import BusClosed, BusError
 
 logger = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ import anyio
 
 from bot.bus.journal import Record
 from bot.bus.messages import DeliveryReport, Inbound, LetGo
-from bot.errors import SessionLost
+from bot.core.errors import SessionLost
 
 IN_HAND = 32
 """Messages of one session that are fetched and not yet received by its worker."""

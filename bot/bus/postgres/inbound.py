@@ -23,8 +23,8 @@ from bot.bus.postgres.inbox import PostgresInbox
 from bot.bus.postgres.intake import BURIED_AFTER, SUSPECT_AFTER, Intake
 from bot.bus.postgres.keeping import taken
 from bot.bus.postgres.queries import Found, Queries
-from bot.database.wakeups import POLL, Wakeups
-from bot.errors import BusError, SessionLost
+from bot.core.database.wakeups import POLL, Wakeups
+from bot.core.errors import BusError, SessionLost
 
 logger = logging.getLogger(__name__)
 

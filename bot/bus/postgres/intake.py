@@ -17,7 +17,7 @@ from bot.bus.messages import Answer, Inbound
 from bot.bus.postgres.codec import decode_report
 from bot.bus.postgres.holds import Hold, PostgresDelivery, Reported
 from bot.bus.postgres.queries import Found, Queries
-from bot.errors import BusError, InvalidInbound, SessionLost
+from bot.core.errors import BusError, InvalidInbound, SessionLost
 
 logger = logging.getLogger(__name__)
 

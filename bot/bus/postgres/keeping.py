@@ -7,9 +7,9 @@ import anyio
 from bot.bus.postgres.codec import key
 from bot.bus.postgres.holds import Hold
 from bot.bus.postgres.queries import Queries
-from bot.database.wakeups import POLL, Wakeups
-from bot.errors import SessionBusy
-from bot.ids import new_id
+from bot.core.database.wakeups import POLL, Wakeups
+from bot.core.errors import SessionBusy
+from bot.core.ids import new_id
 
 _PATIENCE = 5.0
 """Seconds that a holder has to let go."""

@@ -17,9 +17,9 @@ from bot.bus.outbox import Outbox
 from bot.bus.postgres.codec import decode, key, slot, slot_of
 from bot.bus.postgres.queries import Queries
 from bot.bus.web import WEB
-from bot.database.wakeups import POLL, Wakeups
-from bot.errors import BusError
-from bot.files import private_directory, replace_file
+from bot.core.database.wakeups import POLL, Wakeups
+from bot.core.errors import BusError
+from bot.core.files import private_directory, replace_file
 
 logger = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ from bot.bus.messages import Activity as Act
 from bot.bus.messages import Answer, DeliveryReport, Inbound, Partial
 from bot.bus.postgres.codec import encode, encode_report, key, slot, slot_of
 from bot.bus.postgres.holds import Hold
-from bot.database.connections import Connection, Database, Row
-from bot.errors import BusError, DatabaseUnavailable, SessionLost
+from bot.core.database.connections import Connection, Database, Row
+from bot.core.errors import BusError, DatabaseUnavailable, SessionLost
 
 _ACCEPTED = -1
 _DUPLICATE = -2

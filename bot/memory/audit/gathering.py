@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import aclosing, suppress
 
-from bot.clock import Clock, iso
-from bot.errors import TapeNotFound
+from bot.core.clock import Clock, iso
+from bot.core.errors import TapeNotFound
 from bot.memory.audit.finding import AuditedScope, AuditedSession, moment_of
 from bot.memory.audit.replay import Replay
 from bot.memory.bus.provenance import parse_episode_id

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from bot.errors import MemoryRefused
+from bot.core.errors import MemoryRefused
 from bot.memory.bus.evidence import faults_in
 from bot.memory.bus.patterns import MOST_EVIDENCE, faults_of, is_summary
 from bot.memory.bus.provenance import episode_id, parse_episode_id

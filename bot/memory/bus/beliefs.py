@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Protocol
 
-from bot.clock import Clock
-from bot.errors import MemoryRefused
+from bot.core.clock import Clock
+from bot.core.errors import MemoryRefused
 from bot.memory.bus.patterns import holds, is_shown, is_summary, pattern_of, ranked, summary_of
 from bot.memory.bus.provenance import entry_of, episode_id, parse_episode_id
 from bot.memory.bus.records import EpisodeEntry, SynthesizedPattern

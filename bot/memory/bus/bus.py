@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from bot.errors import MemoryRefused
+from bot.core.errors import MemoryRefused
 from bot.memory.bus.carrying import others_in
 from bot.memory.bus.entries import episode_entry
 from bot.memory.bus.episodic import EpisodicTraceStore

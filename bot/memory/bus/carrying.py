@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from datetime import date
 
-from bot.errors import MemoryRefused
+from bot.core.errors import MemoryRefused
 from bot.language.clauses import sentences
 from bot.language.lexicon import MONTHS, NUMBERS, WEEKDAYS, content, fold, term, words
 from bot.memory.facts.citing import is_own, origin_of, others_words, words_in

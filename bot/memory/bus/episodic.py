@@ -14,8 +14,8 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import get_args
 
-from bot.clock import Clock, iso
-from bot.errors import InvalidSearch, MemoryRefused
+from bot.core.clock import Clock, iso
+from bot.core.errors import InvalidSearch, MemoryRefused
 from bot.memory.bus.entries import episode_entry
 from bot.memory.bus.episodes import episode_of
 from bot.memory.bus.provenance import entry_of, episode_id, parse_episode_id

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 
-from bot.errors import TapeNotFound
+from bot.core.errors import TapeNotFound
 from bot.memory.bus.entries import EPISODE
 from bot.memory.bus.provenance import entry_of, episode_id, parse_episode_id
 from bot.memory.facts.citing import is_own, others_words, words_in

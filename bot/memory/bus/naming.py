@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.errors import MemoryRefused
+from bot.core.errors import MemoryRefused
 from bot.memory.bus.records import Problem
 
 

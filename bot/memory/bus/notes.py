@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, get_args
 
-from bot.errors import MemoryRefused
+from bot.core.errors import MemoryRefused
 from bot.memory.bus.records import WorkingSet
 
 NoteKind = Literal["must", "must-not", "assume", "ask", "decide", "draft"]

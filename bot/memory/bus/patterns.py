@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from bot.clock import iso
+from bot.core.clock import iso
 from bot.memory.bus.provenance import episode_id, parse_episode_id
 from bot.memory.bus.records import SynthesizedPattern, time_from
 from bot.memory.facts.fact import Fact

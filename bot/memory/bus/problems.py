@@ -14,8 +14,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from bot.clock import Clock
-from bot.errors import MemoryRefused
+from bot.core.clock import Clock
+from bot.core.errors import MemoryRefused
 from bot.memory.bus.records import Problem, ProblemState, WorkingSet
 from bot.memory.bus.working import MOST_HOURS, WorkingSetStore, exported, joined, summary_of
 from bot.memory.facts.fold import bus_entry

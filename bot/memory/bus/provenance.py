@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.errors import TapeNotFound
+from bot.core.errors import TapeNotFound
 from bot.tape.entries import TapeEntry
 from bot.tape.store import TapeStore
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, get_args
 
-from bot.clock import iso
+from bot.core.clock import iso
 
 ProblemState = Literal["active", "paused", "background", "completed"]
 EpisodeType = Literal["turn", "tool", "retrieval", "decision", "delta", "summary"]

@@ -13,8 +13,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from bot.clock import iso
-from bot.errors import MemoryRefused
+from bot.core.clock import iso
+from bot.core.errors import MemoryRefused
 from bot.memory.bus.admission import admitted
 from bot.memory.bus.beliefs import Beliefs
 from bot.memory.bus.evidence import faults_in, unfit

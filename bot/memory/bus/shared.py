@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from bot.clock import Clock, iso
-from bot.errors import MemoryRefused
+from bot.core.clock import Clock, iso
+from bot.core.errors import MemoryRefused
 from bot.memory.bus.compartments import Compartments
 from bot.memory.bus.records import SharedReference, reference_from
 from bot.memory.bus.values import check_key, check_value, no_secret, unerased

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from bot.errors import MemoryRefused
+from bot.core.errors import MemoryRefused
 from bot.memory.forgetting.tombstones import ERASED
 from bot.memory.gate.alignment import GOALS
 from bot.memory.gate.secrets import looks_secret

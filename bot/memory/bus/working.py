@@ -13,8 +13,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from bot.clock import Clock, iso
-from bot.errors import MemoryRefused
+from bot.core.clock import Clock, iso
+from bot.core.errors import MemoryRefused
 from bot.memory.bus.compression import working_packet
 from bot.memory.bus.entries import episode_entry
 from bot.memory.bus.records import LONGEST_HOURS, WORKING_FIELDS, Problem, WorkingSet, time_from

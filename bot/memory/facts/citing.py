@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bot.clock import iso
+from bot.core.clock import iso
 from bot.memory.attachments import attachments, one_line
 from bot.memory.facts.fact import LONGEST_QUOTE, Evidence, Origin
 from bot.memory.pasted import own_words, pasted

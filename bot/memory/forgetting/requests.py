@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from bot.errors import MemoryRefused, TapeNotFound
+from bot.core.errors import MemoryRefused, TapeNotFound
 from bot.memory.forgetting.holding import Held
 from bot.memory.forgetting.pieces import Piece, messages_in, pieces_of, spared
 from bot.memory.forgetting.plan import ASKED, FORGOTTEN

@@ -13,7 +13,7 @@ from functools import partial
 
 import anyio.to_thread
 
-from bot.errors import TapeNotFound
+from bot.core.errors import TapeNotFound
 from bot.memory.facts.fact import Fact
 from bot.memory.fold import SCOPE
 from bot.memory.forgetting.compartments import BusScrubber

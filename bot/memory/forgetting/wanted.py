@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from bot.core.text import split_quotations
 from bot.memory.forgetting.wording import (
     Wording,
     folded,
@@ -15,7 +16,6 @@ from bot.memory.forgetting.wording import (
     telling,
     tokens,
 )
-from bot.tape.text import split_quotations
 
 _NUMBERS = re.compile(r"#?[1-9]\d{0,8}(?:[\s,]+#?[1-9]\d{0,8})*,?")
 

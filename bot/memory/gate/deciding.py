@@ -15,8 +15,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from bot.clock import iso
-from bot.errors import MemoryRefused
+from bot.core.clock import iso
+from bot.core.errors import MemoryRefused
 from bot.language.clauses import clauses
 from bot.language.parsed_facts import parse
 from bot.language.topics import topic_of

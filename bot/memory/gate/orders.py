@@ -11,8 +11,8 @@ import base64
 import binascii
 import re
 
+from bot.core.text import normalized
 from bot.language.lexicon import fold
-from bot.tape.text import normalized
 
 _LONGEST = 20_000
 _LOOK_ALIKE = str.maketrans(

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
+from bot.core.telemetry.redaction import redact
 from bot.language.lexicon import plain
-from bot.telemetry.redaction import redact
 
 _LONGEST = 20_000
 _PRIVATE = re.compile(

@@ -16,8 +16,8 @@ from itertools import count
 from pathlib import Path
 from threading import Lock
 
-from bot.errors import TapeError
-from bot.files import PRIVATE_FILE, sync_directory, write_synced
+from bot.core.errors import TapeError
+from bot.core.files import PRIVATE_FILE, sync_directory, write_synced
 
 logger = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from itertools import takewhile, zip_longest
 from pathlib import Path
 
-from bot.files import PRIVATE_FILE, sync_directory
+from bot.core.files import PRIVATE_FILE, sync_directory
 from bot.tape.entries import TapeEntry
 from bot.tape.index.database import LANE, Database
 from bot.tape.index.documents import Document, documents_of

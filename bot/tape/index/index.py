@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeVar
 import anyio
 import anyio.to_thread
 
-from bot.errors import TapeError, TapeNotFound
+from bot.core.errors import TapeError, TapeNotFound
 from bot.tape.entries import TapeEntry
 from bot.tape.index import erasing, writing
 from bot.tape.index.anchors import anchors_of

@@ -21,8 +21,8 @@ import anyio.lowlevel
 import httpx
 import stamina
 
-from bot.bounded import bound
-from bot.errors import TapeError, TapeRefused, TapeUnavailable, VersionConflict
+from bot.core.bounded import bound
+from bot.core.errors import TapeError, TapeRefused, TapeUnavailable, VersionConflict
 from bot.tape.wire import BUSY, CONFLICT, DAMAGED, EVENTS, address, error_of, from_json
 
 Params = dict[str, str | int]

@@ -15,8 +15,8 @@ import anyio
 import anyio.from_thread
 import anyio.to_thread
 
-from bot.errors import SegmentDamaged, TapeWriteError
-from bot.files import sync_directory
+from bot.core.errors import SegmentDamaged, TapeWriteError
+from bot.core.files import sync_directory
 from bot.tape.entries import TapeEntry
 from bot.tape.index import TapeIndex
 from bot.tape.store import Segment

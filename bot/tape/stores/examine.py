@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
-from bot.errors import TapeError, TapeNotFound
+from bot.core.errors import TapeError, TapeNotFound
 from bot.tape.entries import TapeEntry
 from bot.tape.store import HEADER, Segment, last_dropped
 from bot.tape.stores import scan

@@ -20,8 +20,8 @@ import anyio
 import anyio.from_thread
 import anyio.to_thread
 
-from bot.clock import Clock, SystemClock
-from bot.errors import TapeError, TapeNotFound, TapeWriteError, VersionConflict
+from bot.core.clock import Clock, SystemClock
+from bot.core.errors import TapeError, TapeNotFound, TapeWriteError, VersionConflict
 from bot.tape.chain import ChainLink
 from bot.tape.entries import TapeEntry
 from bot.tape.index import TapeIndex

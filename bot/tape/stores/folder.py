@@ -22,8 +22,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from bot.errors import TapeLocked
-from bot.files import PRIVATE_FILE, private_directory, sync_directory, write_synced
+from bot.core.errors import TapeLocked
+from bot.core.files import PRIVATE_FILE, private_directory, sync_directory, write_synced
 from bot.tape.store import HEADER, Segment
 from bot.tape.stores import scan
 

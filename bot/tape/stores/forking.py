@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from bot.errors import TapeNotFound
-from bot.files import PRIVATE_FILE
+from bot.core.errors import TapeNotFound
+from bot.core.files import PRIVATE_FILE
 from bot.tape.chain import START
 from bot.tape.codec import encode_chained
 from bot.tape.entries import TapeEntry

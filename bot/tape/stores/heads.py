@@ -15,7 +15,7 @@ from pathlib import Path
 from threading import Lock
 from zlib import crc32
 
-from bot.files import PRIVATE_FILE
+from bot.core.files import PRIVATE_FILE
 from bot.tape.chain import SIZE, START
 
 logger = logging.getLogger(__name__)

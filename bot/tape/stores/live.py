@@ -13,8 +13,8 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from bot.errors import TapeError, TapeExists, TapeWriteError, VersionConflict
-from bot.files import replace_file, sync_directory
+from bot.core.errors import TapeError, TapeExists, TapeWriteError, VersionConflict
+from bot.core.files import replace_file, sync_directory
 from bot.tape.chain import START
 from bot.tape.codec import encode_chained
 from bot.tape.entries import TapeEntry, event

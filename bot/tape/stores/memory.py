@@ -10,8 +10,8 @@ from typing import Any
 
 import anyio
 
-from bot.clock import Clock, SystemClock, iso
-from bot.errors import TapeExists, TapeNotFound, VersionConflict
+from bot.core.clock import Clock, SystemClock, iso
+from bot.core.errors import TapeExists, TapeNotFound, VersionConflict
 from bot.tape.chain import START, ChainLink, make_link, tombstone_link
 from bot.tape.codec import content_of, decode, encode
 from bot.tape.entries import TapeEntry

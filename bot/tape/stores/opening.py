@@ -13,9 +13,9 @@ from pathlib import Path
 
 import anyio
 
-from bot.clock import Clock, iso
-from bot.errors import TapeError, TapeNotFound, TapeWriteError
-from bot.files import AppendFile, reason
+from bot.core.clock import Clock, iso
+from bot.core.errors import TapeError, TapeNotFound, TapeWriteError
+from bot.core.files import AppendFile, reason
 from bot.tape.chain import START
 from bot.tape.codec import CANCEL, encode, encode_chained, last_link
 from bot.tape.entries import TapeEntry, event

@@ -17,8 +17,8 @@ import anyio
 import anyio.from_thread
 import anyio.to_thread
 
-from bot.errors import SegmentDamaged
-from bot.files import PRIVATE_FILE, sync_directory
+from bot.core.errors import SegmentDamaged
+from bot.core.files import PRIVATE_FILE, sync_directory
 from bot.tape.store import HEADER, Segment
 from bot.tape.stores import scan
 from bot.tape.stores.folder import SEALED_FILE, TapeFolder

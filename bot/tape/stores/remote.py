@@ -12,8 +12,8 @@ import anyio
 import anyio.to_thread
 import httpx
 
-from bot.errors import VersionConflict
-from bot.ids import new_id
+from bot.core.errors import VersionConflict
+from bot.core.ids import new_id
 from bot.tape.chain import ChainLink
 from bot.tape.entries import TapeEntry
 from bot.tape.search import Hit, SearchQuery

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bot.errors import TapeNotFound
-from bot.files import PRIVATE_FILE, sync_directory, write_synced
+from bot.core.errors import TapeNotFound
+from bot.core.files import PRIVATE_FILE, sync_directory, write_synced
 from bot.tape.codec import CANCEL, decode
 from bot.tape.mending import mend_lines
 from bot.tape.store import Segment

@@ -14,7 +14,7 @@ from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bot.files import PRIVATE_FILE, sync_directory
+from bot.core.files import PRIVATE_FILE, sync_directory
 from bot.tape.codec import CANCEL, Line, decode, encode_tombstone
 from bot.tape.entries import TapeEntry
 from bot.tape.stores.scan import BLOCK, Source, lines_from

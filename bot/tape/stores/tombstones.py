@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
-from bot.errors import InvalidEntry
+from bot.core.errors import InvalidEntry
 from bot.tape.codec import encode
 from bot.tape.entries import TapeEntry
 from bot.tape.store import HEADER

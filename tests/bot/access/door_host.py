@@ -10,11 +10,11 @@ from pathlib import Path
 
 import anyio
 
-from bot.access.book import Book
-from bot.access.door import open_door
-from bot.access.postgres_book import PostgresBook
 from bot.bus import Address, Knock, Sender
-from bot.database.connections import Database
+from bot.bus.access.book import Book
+from bot.bus.access.door import open_door
+from bot.bus.access.postgres_book import PostgresBook
+from bot.core.database.connections import Database
 
 
 @asynccontextmanager

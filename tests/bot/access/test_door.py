@@ -19,11 +19,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import examples
 
-from bot.access.codes import Tries
-from bot.access.door import MANY_WRONG, open_door
-from bot.access.wording import NEWCOMER, OWNED, WRONG_CLAIM
 from bot.bus import Address, BusClosed, BusError, Knock, Sender, Verdict
-from bot.errors import SettingsError, TapeLocked
+from bot.bus.access.codes import Tries
+from bot.bus.access.door import MANY_WRONG, open_door
+from bot.bus.access.wording import NEWCOMER, OWNED, WRONG_CLAIM
+from bot.core.errors import SettingsError, TapeLocked
 from bot.testing.manual_clock import ManualClock
 
 OWNER = "telegram:1"
@@ -396,7 +396,7 @@ async def test_the_file_is_its_owners_alone(tmp_path):
 
 
 async def test_two_processes_cannot_have_the_file_at_once(tmp_path, monkeypatch):
-    monkeypatch.setattr("bot.access.file_book._PATIENCE", 0.0)
+    monkeypatch.setattr("bot.bus.access.file_book._PATIENCE", 0.0)
     async with opened(tmp_path):
         with pytest.raises(TapeLocked, match="another tapebot"):
             async with opened(tmp_path):

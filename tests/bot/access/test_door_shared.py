@@ -15,13 +15,13 @@ from databases import drop, fresh_database
 from door_host import at, door_host
 from waiting import until
 
-from bot.access.book import encode
-from bot.access.codes import CLAIM, is_code
-from bot.access.door import open_door
-from bot.access.roster import Roster
-from bot.access.wording import OWNED
 from bot.bus import Address, BusError, Knock, Sender, Verdict
-from bot.errors import SettingsError
+from bot.bus.access.book import encode
+from bot.bus.access.codes import CLAIM, is_code
+from bot.bus.access.door import open_door
+from bot.bus.access.roster import Roster
+from bot.bus.access.wording import OWNED
+from bot.core.errors import SettingsError
 from bot.testing.manual_clock import ManualClock
 from testkit.postgres import PostgresServer
 
@@ -207,8 +207,8 @@ async def admitted(door, knock: Knock) -> Verdict:
 
 
 def _migrated(url: str) -> None:
-    from bot.database.connections import Database
-    from bot.database.schema import migrate
+    from bot.core.database.connections import Database
+    from bot.core.database.schema import migrate
 
     async def run() -> None:
         database = Database(url)

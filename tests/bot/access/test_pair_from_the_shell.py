@@ -9,11 +9,11 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from bot.access.door import open_door
 from bot.bus import Address, Knock, Sender, Verdict
+from bot.bus.access.door import open_door
 from bot.cli.main import main
-from bot.control import serve_control
-from bot.settings import PREFIX
+from bot.runtime.control import serve_control
+from bot.runtime.settings import PREFIX
 
 STRANGER = Knock(Address("telegram", "9"), Sender("9", "Eve"), True, ("9",), "hello")
 
@@ -25,7 +25,7 @@ def home(tmp_path, monkeypatch):
             monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(f"{PREFIX}HOME", str(tmp_path / "home"))
-    monkeypatch.setattr("bot.access.file_book._PATIENCE", 0.0)
+    monkeypatch.setattr("bot.bus.access.file_book._PATIENCE", 0.0)
     return tmp_path / "home"
 
 

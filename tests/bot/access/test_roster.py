@@ -7,8 +7,17 @@ from datetime import timedelta
 
 import pytest
 
-from bot.access.codes import CLAIM, PAIRING, Tries, claim_attempt, is_code, new_code, same_code
-from bot.access.roster import (
+from bot.bus import Address, Knock, Sender
+from bot.bus.access.codes import (
+    CLAIM,
+    PAIRING,
+    Tries,
+    claim_attempt,
+    is_code,
+    new_code,
+    same_code,
+)
+from bot.bus.access.roster import (
     AGAIN,
     MOST_CODES,
     MOST_PENDING,
@@ -25,8 +34,7 @@ from bot.access.roster import (
     with_chat,
     without,
 )
-from bot.access.wording import Listing, pairing_text
-from bot.bus import Address, Knock, Sender
+from bot.bus.access.wording import Listing, pairing_text
 from bot.testing.manual_clock import START
 
 NOBODY = Named()

@@ -17,14 +17,14 @@ from bot.agent.prompt import handoff_note
 from bot.agent.views.exact import exact_context, in_view
 from bot.agent.views.recalled import MOST_PASSAGES, MOST_TOKENS, says_little
 from bot.agent.views.registry import ENTRY_POINTS, context_builder
-from bot.app.build import open_app
 from bot.cli.tape import show_turn
-from bot.errors import ContextOverflow, SettingsError
+from bot.core.errors import ContextOverflow, SettingsError
 from bot.llm.base import CapabilityProfile, ChatMessage, estimate_tokens
 from bot.memory.fold import SessionFold
 from bot.memory.spoken import TURN_START
 from bot.memory.window import WindowFold
-from bot.settings import load_settings
+from bot.runtime.app.build import open_app
+from bot.runtime.settings import load_settings
 from bot.tape.entries import TapeEntry, anchor, message, tool_call, tool_result
 from bot.testing.host import Bounds, session_host
 from bot.testing.scripted_model import Held, ScriptedModel, calls, consolidates, saves, says

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bot.agent.views.registry import context_builder
-from bot.errors import TransientModelError
+from bot.core.errors import TransientModelError
 from bot.llm.base import ChatMessage, ModelRequest
 from bot.memory.spoken import TURN_END
 from bot.testing.host import Bounds, Host, session_host

@@ -8,13 +8,13 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from bot.agent.views.recalled import MOST_TOKENS, Recalled
-from bot.app.build import open_app
 from bot.llm.base import estimate_tokens
 from bot.memory.fold import SessionFold
 from bot.memory.recall import FactLine
 from bot.memory.window import WindowFold
 from bot.memory.zone import MemoryZone
-from bot.settings import load_settings
+from bot.runtime.app.build import open_app
+from bot.runtime.settings import load_settings
 from bot.tape.entries import SESSION_NEW, anchor, message
 from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore

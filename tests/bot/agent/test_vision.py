@@ -11,10 +11,10 @@ from bot.agent import vision
 from bot.agent.context import View, default_context
 from bot.agent.vision import BLIND, blind_note, with_images
 from bot.bus import Attachment
+from bot.bus.media.blobs import BlobStore
 from bot.llm.base import CapabilityProfile
-from bot.llm.offline.model import OfflineModel
-from bot.media.blobs import BlobStore
 from bot.memory.window import WindowFold
+from bot.offline.model import OfflineModel
 from bot.tape.entries import message
 from bot.testing.host import session_host
 from bot.testing.scripted_model import ScriptedModel, says

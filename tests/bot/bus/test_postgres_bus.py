@@ -28,9 +28,9 @@ from bot.bus import (
 from bot.bus.postgres import PostgresBus, keeping, outbound
 from bot.bus.postgres.inbound import Sessions
 from bot.bus.postgres.intake import BURIED, BURIED_AFTER, GIVEN_UP_AFTER
-from bot.database.connections import Database
-from bot.database.wakeups import POLL, Wakeups
-from bot.sessions.replies import GAVE_UP
+from bot.core.database.connections import Database
+from bot.core.database.wakeups import POLL, Wakeups
+from bot.runtime.sessions.replies import GAVE_UP
 from bot.testing.host import session_host
 from bot.testing.scripted_model import ScriptedModel, says
 from testkit.postgres import PostgresServer
@@ -577,7 +577,7 @@ async def test_a_server_that_crashes_in_the_middle_loses_nothing(tmp_path):
         url = server.create()
         database = Database(url)
         await database.open()
-        from bot.database.schema import migrate
+        from bot.core.database.schema import migrate
 
         await migrate(database)
         await database.close()

@@ -12,8 +12,8 @@ from waiting import until
 
 from bot.bus import BusError
 from bot.bus.postgres_spool import PostgresSpool
-from bot.database.connections import Database
-from bot.database.wakeups import Wakeups
+from bot.core.database.connections import Database
+from bot.core.database.wakeups import Wakeups
 from channels.telegram.spool import FolderSpool
 
 AWKWARD = {"update_id": 1, "text": "Grüße \x00 \ud83d \U0001f600"}

@@ -8,9 +8,9 @@ from dataclasses import replace
 import anyio
 import pytest
 
-from bot.commands.builtin import builtin_commands
-from bot.commands.memory import MEMORY
-from bot.commands.registry import CommandReply
+from bot.agent.commands.builtin import builtin_commands
+from bot.agent.commands.memory import MEMORY
+from bot.agent.commands.registry import CommandReply
 from bot.tape.entries import TapeEntry
 from bot.testing.host import Host, session_host
 from bot.testing.scripted_model import ScriptedModel, calls, saves, says

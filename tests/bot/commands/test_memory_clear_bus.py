@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.clock import iso
+from bot.core.clock import iso
 from bot.memory.bus.compartments import Compartments
 from bot.memory.bus.records import SharedReference, SynthesizedPattern, WorkingSet
 from bot.memory.facts.fold import bus_entry, folded

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sampling import some
 
-from bot.commands.builtin import builtin_commands
-from bot.commands.parser import parse_command
+from bot.agent.commands.builtin import builtin_commands
+from bot.agent.commands.parser import parse_command
 from bot.memory.fold import SessionFold
 from bot.memory.window import WindowFold
 from bot.tape.entries import event

@@ -14,7 +14,7 @@ from bot.bus import Answer, Sender
 from bot.cli.importing import import_nanobot
 from bot.llm.base import ModelReply, ModelRequest
 from bot.memory.scopes import WORKSPACE
-from bot.settings import load_settings
+from bot.runtime.settings import load_settings
 from bot.tape.entries import event
 from bot.testing.host import Host, session_host
 from bot.testing.scripted_model import ScriptedModel, calls, says

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.commands.links import link
+from bot.agent.commands.links import link
 
 GROUP = "https://t.me/c/1234567890/77"
 DIRECT = "https://discord.com/channels/@me/1099/2001"

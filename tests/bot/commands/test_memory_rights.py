@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from bot.agent.commands.memory.rights import may_edit
+from bot.agent.commands.registry import Asker
 from bot.bus.messages import Sender
-from bot.commands.memory.rights import may_edit
-from bot.commands.registry import Asker
 from bot.memory.facts.fact import Evidence, Fact
 from bot.testing.host import Host, session_host
 from bot.testing.scripted_model import ScriptedModel, says

@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from bot.commands.memory.numbers import Number, number_in, numbers_in
-from bot.commands.memory.wording import age, line, short, signals, sure
+from bot.agent.commands.memory.numbers import Number, number_in, numbers_in
+from bot.agent.commands.memory.wording import age, line, short, signals, sure
 from bot.memory.facts.fact import Fact
 from channels.telegram.render import render
 

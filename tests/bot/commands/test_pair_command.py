@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from bot.access.door import open_door
-from bot.access.wording import NEWCOMER
+from bot.agent.commands.builtin import builtin_commands
+from bot.agent.commands.pair import pair_command
+from bot.agent.commands.start import START
 from bot.bus import Address, Answer, Inbound, Knock, Sender, Verdict
-from bot.commands.builtin import builtin_commands
-from bot.commands.pair import pair_command
-from bot.commands.start import START
+from bot.bus.access.door import open_door
+from bot.bus.access.wording import NEWCOMER
 from bot.testing.host import session_host
 from bot.testing.manual_clock import START as NOW
 from bot.testing.manual_clock import ManualClock

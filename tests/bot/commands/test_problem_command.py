@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from bot.agent.commands.problem import PROBLEM
 from bot.bus import Sender
-from bot.commands.problem import PROBLEM
 from bot.testing.host import Host, session_host
 from bot.testing.scripted_model import ScriptedModel, says
 

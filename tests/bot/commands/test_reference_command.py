@@ -9,11 +9,11 @@ from dataclasses import replace
 import anyio
 import pytest
 
-from bot.app.build import open_app
 from bot.bus.messages import Sender
 from bot.memory.audit.books import zones
 from bot.memory.audit.gathering import Gathering
-from bot.settings import load_settings
+from bot.runtime.app.build import open_app
+from bot.runtime.settings import load_settings
 from bot.testing.fake_channel import FakeChannel
 from bot.testing.host import Host, session_host
 from bot.testing.scripted_model import ScriptedModel, calls, says

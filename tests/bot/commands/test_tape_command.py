@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from bot.agent.commands.pages import page_of
 from bot.bus.messages import Sender
-from bot.commands.pages import page_of
 from bot.testing.host import session_host
 from bot.testing.scripted_model import ScriptedModel, calls, says
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 import anyio
 import pytest
 
-from bot.errors import TransientModelError
+from bot.core.errors import TransientModelError
 from bot.llm.base import CapabilityProfile, ModelReply, ModelRequest
 from bot.memory.fold import CONSOLIDATION_FAILED
 from bot.memory.snapshot import HISTORY

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import examples
 
-from bot.consolidation.policy import Policy
+from bot.agent.consolidation.policy import Policy
 from bot.memory.fold import SessionFold
 from bot.memory.window import WindowFold
 from bot.tape.entries import MEMORY_CONSOLIDATED, anchor, event, message

@@ -8,10 +8,10 @@ from datetime import UTC, timedelta
 
 import pytest
 
-from bot.clock import iso
-from bot.consolidation.policy import Range
-from bot.consolidation.worker import Consolidation, consolidate, record
-from bot.errors import ConsolidationFailed
+from bot.agent.consolidation.policy import Range
+from bot.agent.consolidation.worker import Consolidation, consolidate, record
+from bot.core.clock import iso
+from bot.core.errors import ConsolidationFailed
 from bot.llm.base import Usage
 from bot.memory.facts.citing import cite
 from bot.memory.facts.fact import Evidence

@@ -9,7 +9,7 @@ import pytest
 from waiting import until
 
 from bot.bus import Sender
-from bot.errors import TransientModelError
+from bot.core.errors import TransientModelError
 from bot.llm.base import ModelReply, ModelRequest
 from bot.testing.host import Host, session_host
 from bot.testing.manual_clock import ManualClock

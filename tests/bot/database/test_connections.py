@@ -10,8 +10,8 @@ import psycopg
 import pytest
 from databases import drop, fresh_database
 
-from bot.database.connections import Database, parameters
-from bot.errors import DatabaseUnavailable, SettingsError
+from bot.core.database.connections import Database, parameters
+from bot.core.errors import DatabaseUnavailable, SettingsError
 from testkit.postgres import PostgresServer
 
 

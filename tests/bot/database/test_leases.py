@@ -9,9 +9,9 @@ import pytest
 from databases import drop, fresh_database
 from waiting import until
 
-from bot.database.connections import Database
-from bot.database.leases import Leases
-from bot.database.wakeups import Wakeups
+from bot.core.database.connections import Database
+from bot.core.database.leases import Leases
+from bot.core.database.wakeups import Wakeups
 
 SECONDS = 1.2
 """Of a lease whose end is waited for."""

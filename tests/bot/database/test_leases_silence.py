@@ -7,9 +7,9 @@ import pytest
 from databases import drop, fresh_database, server
 from waiting import until
 
-from bot.database.connections import Database
-from bot.database.leases import Leases
-from bot.database.wakeups import Wakeups
+from bot.core.database.connections import Database
+from bot.core.database.leases import Leases
+from bot.core.database.wakeups import Wakeups
 from testkit.wire_cutter import WireCutter
 
 SECONDS = 1.5

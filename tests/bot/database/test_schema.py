@@ -6,9 +6,9 @@ import anyio
 import pytest
 from databases import drop, server
 
-from bot.database.connections import Database
-from bot.database.schema import check, migrate, pending, steps
-from bot.errors import DatabaseOutdated
+from bot.core.database.connections import Database
+from bot.core.database.schema import check, migrate, pending, steps
+from bot.core.errors import DatabaseOutdated
 
 
 @pytest.fixture

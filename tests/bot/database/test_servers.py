@@ -15,9 +15,9 @@ import psycopg
 import pytest
 from databases import drop, fresh_database, server
 
-from bot.database.connections import Database, parameters
-from bot.database.schema import check, migrate
-from bot.errors import DatabaseUnavailable, SettingsError
+from bot.core.database.connections import Database, parameters
+from bot.core.database.schema import check, migrate
+from bot.core.errors import DatabaseUnavailable, SettingsError
 
 PASSWORD = "kvothe"
 

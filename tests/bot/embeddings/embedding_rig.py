@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import anyio
 import numpy as np
 
-from bot.embeddings.base import Embedder, Vector
-from bot.errors import ModelError
+from bot.core.errors import ModelError
+from bot.llm.embeddings.base import Embedder, Vector
 from bot.tape.entries import TapeEntry, message
 from testkit.openai_server import DIMENSIONS, embedding
 

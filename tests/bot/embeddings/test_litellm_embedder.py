@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from embedding_rig import said, vector_of
 
-from bot.embeddings.litellm import LiteLLMEmbedder
-from bot.embeddings.vectors import VectorIndex
-from bot.errors import ModelAuthError, ModelRejected, TransientModelError
+from bot.core.errors import ModelAuthError, ModelRejected, TransientModelError
+from bot.llm.embeddings.litellm import LiteLLMEmbedder
+from bot.memory.vectors import VectorIndex
 from bot.tape.stores.memory import MemoryTapeStore
 from testkit.openai_server import Disconnect, Failure, ScriptedOpenAI
 

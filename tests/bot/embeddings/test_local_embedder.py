@@ -7,9 +7,9 @@ import importlib.util
 import numpy as np
 import pytest
 
-from bot.embeddings.local import LocalEmbedder
-from bot.embeddings.registry import build_embedder
-from bot.errors import ModelUnavailable
+from bot.core.errors import ModelUnavailable
+from bot.llm.embeddings.local import LocalEmbedder
+from bot.llm.embeddings.registry import build_embedder
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ async def test_a_text_has_the_same_vector_in_any_company(embedder):
 def test_a_missing_package_is_named_with_what_installs_it(monkeypatch):
     real = importlib.util.find_spec
     monkeypatch.setattr(
-        "bot.embeddings.registry.find_spec",
+        "bot.llm.embeddings.registry.find_spec",
         lambda name: None if name == "onnxruntime" else real(name),
     )
     wanted = r"need onnxruntime: pip install 'tapebot\[embeddings-local\]'"

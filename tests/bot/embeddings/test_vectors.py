@@ -11,9 +11,9 @@ import anyio.lowlevel
 import pytest
 from embedding_rig import HashedWords, said, vector_of
 
-from bot.embeddings import vectors as vectors_module
-from bot.embeddings.vectors import VectorIndex, checksum
-from bot.errors import TransientModelError
+from bot.core.errors import TransientModelError
+from bot.memory import vectors as vectors_module
+from bot.memory.vectors import VectorIndex, checksum
 from bot.tape.entries import TapeEntry, event, tool_result
 from bot.tape.stores.memory import MemoryTapeStore
 from bot.testing.manual_clock import ManualClock

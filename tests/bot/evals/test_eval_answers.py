@@ -9,7 +9,7 @@ import pytest
 
 from bot.cli.evaluate import eval_answers
 from bot.evals.answers import LabelledQuestion, verdict
-from bot.settings import Settings
+from bot.runtime.settings import Settings
 
 OURS = Path(__file__).parents[3] / "evals" / "updates"
 LABEL = LabelledQuestion(

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from bot.agent.consolidation.checking import NO_LONGER
 from bot.cli.main import main
-from bot.consolidation.checking import NO_LONGER
 from bot.evals.claims import LabelledClaim, figures, judge_all
 from bot.evals.labels import read_labels
 from bot.testing.scripted_model import ScriptedModel, judges, says

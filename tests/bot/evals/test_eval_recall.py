@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bot.cli.evaluate import eval_recall
-from bot.errors import TapebotError
+from bot.core.errors import TapebotError
 from bot.evals.dataset import Question, read_dataset
 from bot.evals.metrics import Answer, by_category, measured, ndcg, recall
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from bot.exchange.exporting import Format, exported
-from bot.settings import Settings, load_settings
+from bot.runtime.settings import Settings, load_settings
 from bot.tape.entries import TapeEntry
 from bot.tape.store import TapeStore
 from bot.tape.stores.file import FileTapeStore
+from bot.transfer.exporting import Format, exported
 
 DATA = Path(__file__).parent / "data"
 NANOBOT = DATA / "nanobot"

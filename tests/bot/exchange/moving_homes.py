@@ -7,19 +7,19 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from bot.access.book import encode
-from bot.access.file_book import FILE
-from bot.access.roster import Chat, Person, Request, Roster
 from bot.bus import Address, Inbound, Sender
+from bot.bus.access.book import encode
+from bot.bus.access.file_book import FILE
+from bot.bus.access.roster import Chat, Person, Request, Roster
 from bot.bus.local import LocalBus
+from bot.bus.media.blobs import BlobStore
 from bot.bus.messages import Attachment
-from bot.exchange.moving_ports import Place, Shape, Waiting
-from bot.exchange.moving_tapes import shape
-from bot.files import replace_file
-from bot.media.blobs import BlobStore
+from bot.core.files import replace_file
 from bot.tape.entries import TapeEntry, anchor, event, message, tool_call, tool_result
 from bot.tape.store import TapeStore
 from bot.tape.stores.file import FileTapeStore
+from bot.transfer.moving_ports import Place, Shape, Waiting
+from bot.transfer.moving_tapes import shape
 
 ODD = 'nul \x00, half \ud83d, other half \ude00, whole 😀, "quotes", back\\slash, ligne\u2028'
 SINCE = datetime(2026, 2, 10, 12, tzinfo=UTC)

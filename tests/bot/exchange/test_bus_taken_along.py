@@ -12,9 +12,7 @@ from exchange_files import UTC, export, settings, tapes, write_lines
 
 from bot.cli.importing import import_bub, import_jsonl
 from bot.cli.memory_audit import audit_memory
-from bot.clock import SystemClock
-from bot.exchange.bus_files import belief_md, problems_md, reference_md
-from bot.exchange.memory_archive import write_archive
+from bot.core.clock import SystemClock
 from bot.memory.bus.compartments import Compartments
 from bot.memory.bus.records import SharedReference, SynthesizedPattern
 from bot.memory.facts.fold import FactFold, bus_entry, folded
@@ -23,6 +21,8 @@ from bot.tape.service import TapeService
 from bot.testing.host import session_host
 from bot.testing.manual_clock import ManualClock
 from bot.testing.scripted_model import ScriptedModel, says
+from bot.transfer.bus_files import belief_md, problems_md, reference_md
+from bot.transfer.memory_archive import write_archive
 
 CHAT, HOME = "fake:1", "person:fake:7"
 NOW = ManualClock().now()

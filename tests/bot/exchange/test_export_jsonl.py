@@ -22,11 +22,17 @@ from sampling import examples
 from bot.cli.exchange import export_tape
 from bot.cli.importing import import_jsonl, import_nanobot
 from bot.cli.tape import list_tapes
-from bot.errors import InvalidEntry, SettingsError, TapeExists, TapeLocked, TapeNotFound
-from bot.exchange.files import file_name
-from bot.exchange.restore import restore
+from bot.core.errors import (
+    InvalidEntry,
+    SettingsError,
+    TapeExists,
+    TapeLocked,
+    TapeNotFound,
+)
 from bot.tape.entries import KINDS, TapeEntry, message
 from bot.tape.stores.folder import TapeFolder
+from bot.transfer.files import file_name
+from bot.transfer.restore import restore
 
 TAPE = "telegram:42"
 
@@ -196,7 +202,7 @@ def test_nothing_is_restored_beside_a_running_tapebot_nor_by_a_dry_run(tmp_path,
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-import bot.exchange.restore as module
+import bot.transfer.restore as module
 from bot.tape.stores.folder import TapeFolder
 
 wanted = int(sys.argv[3])
@@ -244,7 +250,7 @@ import resource, sys
 from pathlib import Path
 from bot.cli.exchange import export_tape
 from bot.cli.importing import import_jsonl
-from bot.settings import load_settings
+from bot.runtime.settings import load_settings
 
 home, out, other = map(Path, sys.argv[1:])
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

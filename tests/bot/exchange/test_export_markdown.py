@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from sampling import examples
 
-from bot.exchange.markdown import Transcript
 from bot.memory.snapshot import HISTORY
 from bot.tape.entries import NOT_BOUNDARY, TapeEntry, anchor, event, message, tool_call, tool_result
+from bot.transfer.markdown import Transcript
 
 TAPE = "telegram:42"
 _MARKUP = st.lists(
@@ -185,7 +185,7 @@ def test_words_of_any_script_stay_as_they_are(text):
 
 
 def test_the_transcript_of_a_tape_that_is_not_there_is_refused(tmp_path):
-    from bot.errors import TapeNotFound
+    from bot.core.errors import TapeNotFound
 
     async def missing() -> None:
         async with tapes(tmp_path) as store:

@@ -13,8 +13,6 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from sampling import examples
 
-from bot.exchange.exporting import exported
-from bot.exchange.trajectories import Trajectories
 from bot.tape.entries import (
     CONTEXT_OVERFLOW,
     MEMORY_CONSOLIDATED,
@@ -30,6 +28,8 @@ from bot.tape.entries import (
 )
 from bot.testing.host import session_host
 from bot.testing.scripted_model import ScriptedModel, calls, saves, says
+from bot.transfer.exporting import exported
+from bot.transfer.trajectories import Trajectories
 
 TAPE = "telegram:42"
 

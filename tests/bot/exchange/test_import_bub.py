@@ -12,7 +12,7 @@ import pytest
 from exchange_files import BUB, export, read, settings, tapes, write_lines
 
 from bot.cli.importing import import_bub
-from bot.errors import TapeNotFound
+from bot.core.errors import TapeNotFound
 from bot.memory.load import load_fold
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService

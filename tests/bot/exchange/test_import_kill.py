@@ -12,17 +12,17 @@ import pytest
 from exchange_files import NANOBOT, settings, tapes
 
 from bot.cli.importing import import_nanobot
-from bot.errors import TapeNotFound
-from bot.exchange.remembering import remembering
+from bot.core.errors import TapeNotFound
+from bot.transfer.remembering import remembering
 
 SESSIONS = ["console:local", "telegram:4242", "discord:777"]
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from bot import files
+from bot.core import files
 from bot.cli.importing import import_nanobot
-from bot.settings import load_settings
+from bot.runtime.settings import load_settings
 
 home, source, wanted, part = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
 write, count = files._write_all, 0

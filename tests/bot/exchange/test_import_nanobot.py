@@ -13,11 +13,10 @@ import anyio
 import pytest
 from exchange_files import NANOBOT, read, settings, tapes, write_lines
 
+from bot.agent.consolidation.policy import Range
 from bot.bus import Sender
 from bot.cli.importing import import_nanobot
-from bot.consolidation.policy import Range
-from bot.errors import SettingsError, TapeLocked, TapeNotFound
-from bot.exchange.landing import IMPORTED, SESSION_IMPORTED
+from bot.core.errors import SettingsError, TapeLocked, TapeNotFound
 from bot.memory.fold import SessionFold
 from bot.memory.guards import MAX_BYTES
 from bot.memory.load import load_fold
@@ -27,6 +26,7 @@ from bot.tape.entries import MEMORY_CONSOLIDATED, TapeEntry, message
 from bot.tape.service import TapeService
 from bot.testing.host import session_host
 from bot.testing.scripted_model import ScriptedModel, says
+from bot.transfer.landing import IMPORTED, SESSION_IMPORTED
 
 
 def said(entries: list[TapeEntry]) -> list[str]:

@@ -20,10 +20,8 @@ from exchange_files import UTC, read, settings, tapes
 from bot.cli.importing import import_jsonl, import_nanobot
 from bot.cli.main import main
 from bot.cli.memory_export import export_memory, write_memory_files
-from bot.clock import SystemClock
-from bot.errors import TapeNotFound, TapeWriteError
-from bot.exchange.memory_archive import MemoryArchives, archive_name, write_archive
-from bot.exchange.remembering import remembering
+from bot.core.clock import SystemClock
+from bot.core.errors import TapeNotFound, TapeWriteError
 from bot.memory.facts.fact import Evidence
 from bot.memory.facts.proposals import Batch, Proposal
 from bot.memory.scope import ScopeMemory
@@ -33,6 +31,8 @@ from bot.tape.codec import encode
 from bot.tape.entries import TapeEntry, event, message
 from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore
+from bot.transfer.memory_archive import MemoryArchives, archive_name, write_archive
+from bot.transfer.remembering import remembering
 
 ADA = "telegram:42"
 HOME = person_scope("telegram", "42")
@@ -293,8 +293,8 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from bot.cli.memory_export import export_memory
-from bot.exchange import memory_archive
-from bot.settings import load_settings
+from bot.transfer import memory_archive
+from bot.runtime.settings import load_settings
 
 home, to, wanted = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
 pull, count = memory_archive._next, 0

@@ -16,17 +16,17 @@ from moving_homes import fill, fill_home, held
 from psycopg.conninfo import make_conninfo
 
 from bot.bus.postgres import PostgresBus
-from bot.database.connections import Database
-from bot.database.wakeups import Wakeups
-from bot.errors import TapeExists, TapeLocked
-from bot.exchange.moving import move
-from bot.exchange.moving_database import NAME, DatabasePlace
-from bot.exchange.moving_files import FilesPlace
-from bot.exchange.moving_ports import Place, in_order
+from bot.core.database.connections import Database
+from bot.core.database.wakeups import Wakeups
+from bot.core.errors import TapeExists, TapeLocked
 from bot.tape.codec import decode, encode
 from bot.tape.entries import message
 from bot.tape.stores.examine import examine
 from bot.tape.stores.file import FileTapeStore
+from bot.transfer.moving import move
+from bot.transfer.moving_database import NAME, DatabasePlace
+from bot.transfer.moving_files import FilesPlace
+from bot.transfer.moving_ports import Place, in_order
 
 pytestmark = pytest.mark.slow
 

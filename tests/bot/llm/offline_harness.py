@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from bot.llm.base import ChatMessage, ModelReply, ModelRequest, Purpose, ToolSpec
-from bot.llm.offline import OfflineModel
+from bot.offline import OfflineModel
 
 TOOLS = tuple(
     ToolSpec(name, "A tool.", {"type": "object", "properties": {}})

@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from bot.errors import ContextOverflow, ModelRejected, ModelUnavailable
+from bot.core.errors import ContextOverflow, ModelRejected, ModelUnavailable
 from bot.llm.base import ModelRequest, ToolSpec
 from bot.llm.gguf import GGUFModel
 

@@ -14,7 +14,7 @@ import pytest
 import stamina
 from stamina import instrumentation
 
-from bot.errors import (
+from bot.core.errors import (
     ContextOverflow,
     ModelAuthError,
     ModelError,

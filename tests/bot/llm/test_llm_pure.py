@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.errors import ContextOverflow, TransientModelError
+from bot.core.errors import ContextOverflow, TransientModelError
 from bot.llm.assembly import Assembly, tool_calls
 from bot.llm.base import CapabilityProfile
 from bot.llm.failures import model_error, plain, retry_after
 from bot.llm.litellm import LiteLLMModel
 from bot.llm.profiles import profile_for
-from bot.llm.registry import build_model
+from bot.runtime.models import build_model
 
 NOW = datetime(2026, 2, 10, 10, 0, tzinfo=UTC)
 
@@ -156,7 +156,7 @@ async def test_a_fallback_of_another_provider_never_sees_the_key():
 def test_naming_a_model_loads_nothing_heavy():
     """The console is there at once; litellm comes with the first call or with ``warm``."""
     code = (
-        "import sys, anyio; from bot.llm.registry import build_model;"
+        "import sys, anyio; from bot.runtime.models import build_model;"
         "build_model('openai/one', limiter=anyio.CapacityLimiter(1));"
         "sys.exit(bool({'litellm', 'openai', 'xllamacpp'} & set(sys.modules)))"
     )

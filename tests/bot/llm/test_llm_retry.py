@@ -9,7 +9,7 @@ import anyio
 import pytest
 import stamina
 
-from bot.errors import (
+from bot.core.errors import (
     ContextOverflow,
     ModelAuthError,
     ModelRejected,

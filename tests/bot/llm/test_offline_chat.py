@@ -9,8 +9,8 @@ import pytest
 from offline_harness import FORGET, Chat
 from offline_pairs import PAIRS
 
-from bot.llm.offline import OfflineModel
-from bot.llm.offline.phrases import PHRASES
+from bot.offline import OfflineModel
+from bot.offline.phrases import PHRASES
 
 
 @pytest.mark.parametrize(("said", "asked", "expected"), PAIRS)

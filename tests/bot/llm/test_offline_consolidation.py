@@ -14,11 +14,11 @@ from sampling import examples
 from bot.language.parsed_facts import parse
 from bot.language.statements import facts
 from bot.language.topics import topic_of
-from bot.llm.offline import OfflineModel
-from bot.llm.offline.consolidate import consolidate
-from bot.llm.offline.operations import MOST
-from bot.llm.offline.record import read_record
 from bot.memory.words import words_of
+from bot.offline import OfflineModel
+from bot.offline.consolidate import consolidate
+from bot.offline.operations import MOST
+from bot.offline.record import read_record
 
 TALK = """#1 [2026-03-06 10:00] USER (Ada): My favourite colour is blue.
   I also moved to Lisbon.

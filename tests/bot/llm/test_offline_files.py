@@ -9,10 +9,10 @@ from offline_harness import consolidation
 
 from bot.agent.context import _render_message
 from bot.llm.base import ModelRequest
-from bot.llm.offline.consolidate import consolidate
-from bot.llm.offline.model import OfflineModel
-from bot.llm.offline.prompt import said
 from bot.memory.transcript import transcript
+from bot.offline.consolidate import consolidate
+from bot.offline.model import OfflineModel
+from bot.offline.prompt import said
 from bot.tape.entries import message
 
 LEASE = {

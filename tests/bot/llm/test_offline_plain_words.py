@@ -8,7 +8,7 @@ import pytest
 from offline_harness import Chat
 
 from bot.llm.base import ModelReply, ModelRequest, OnText
-from bot.llm.offline.model import OfflineModel
+from bot.offline.model import OfflineModel
 from bot.testing.host import session_host
 from bot.testing.scripted_model import calls, says
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.llm.offline.model import OfflineModel
+from bot.offline.model import OfflineModel
 from bot.testing.host import session_host
 
 

@@ -9,10 +9,10 @@ from sampling import examples
 
 from bot.language.person import to_second, to_third
 from bot.language.statements import facts
-from bot.llm.offline.merge import forget, merge
-from bot.llm.offline.prompt import own_words, passages, said
-from bot.llm.offline.questions import acts
-from bot.llm.offline.turn import saved
+from bot.offline.merge import forget, merge
+from bot.offline.prompt import own_words, passages, said
+from bot.offline.questions import acts
+from bot.offline.turn import saved
 
 SAID = st.sampled_from(
     [

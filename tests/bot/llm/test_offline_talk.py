@@ -6,7 +6,7 @@ import pytest
 from offline_harness import Chat
 
 from bot.llm.base import ModelRequest
-from bot.llm.offline import OfflineModel
+from bot.offline import OfflineModel
 
 
 async def _told(*messages: str, memory: str = "", who: str = "root") -> tuple[Chat, str]:

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from sampling import examples
 
 from bot.bus import Sender
-from bot.llm.offline.model import OfflineModel
-from bot.llm.offline.sums import reckoned
+from bot.offline.model import OfflineModel
+from bot.offline.sums import reckoned
 from bot.testing.host import Host, session_host
 from bot.testing.manual_clock import ManualClock
 

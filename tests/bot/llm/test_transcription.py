@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 import anyio
 import pytest
 
-from bot.errors import ModelAuthError, ModelRejected, TransientModelError
+from bot.core.errors import ModelAuthError, ModelRejected, TransientModelError
 from bot.llm.transcription import Transcriber
 from testkit.openai_server import Disconnect, Failure
 from testkit.transcription_server import ScriptedTranscriptions

@@ -13,9 +13,9 @@ import pytest
 from databases import WAITING, drop, fresh_database
 from waiting import until
 
-from bot.database.connections import Database
-from bot.media.blobs import BlobStore
-from bot.media.postgres_blobs import PostgresBlobs
+from bot.bus.media.blobs import BlobStore
+from bot.bus.media.postgres_blobs import PostgresBlobs
+from bot.core.database.connections import Database
 
 
 def files(folder) -> list[str]:
@@ -161,7 +161,7 @@ async def test_what_is_put_while_it_is_removed_is_there_or_was_removed_after_it(
             removed.append(path)
             store.path(name).unlink()
 
-    monkeypatch.setattr("bot.media.blobs.sync_directory", sync_directory)
+    monkeypatch.setattr("bot.bus.media.blobs.sync_directory", sync_directory)
     assert await store.put(b"both at once") == name
     assert removed
     assert await store.get(name) == b"both at once"

@@ -8,12 +8,12 @@ from databases import drop, fresh_database
 from media_pdfs import pdf
 
 from bot.bus import Attachment, BusError, File, FileUnavailable
-from bot.database.connections import Database
-from bot.errors import TransientModelError
-from bot.media import reading
-from bot.media.blobs import BlobStore
-from bot.media.desk import NO_SPACE, MediaDesk
-from bot.media.postgres_blobs import PostgresBlobs
+from bot.bus.media import reading
+from bot.bus.media.blobs import BlobStore
+from bot.bus.media.desk import NO_SPACE, MediaDesk
+from bot.bus.media.postgres_blobs import PostgresBlobs
+from bot.core.database.connections import Database
+from bot.core.errors import TransientModelError
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
 JPEG = b"\xff\xd8\xff\xe0" + bytes(40)

@@ -12,9 +12,9 @@ import anyio
 import pytest
 from media_pdfs import bomb, pdf
 
-from bot.media import reading
-from bot.media.kinds import PDF
-from bot.media.reading import UNREADABLE, read_document, read_text
+from bot.bus.media import reading
+from bot.bus.media.kinds import PDF
+from bot.bus.media.reading import UNREADABLE, read_document, read_text
 
 TEXT = "Grüße,\nJürgen – 5 €\n"
 

@@ -12,7 +12,7 @@ import pytest
 from bot.bus.messages import Sender
 from bot.cli.main import main
 from bot.cli.memory_audit import audit_memory
-from bot.clock import iso
+from bot.core.clock import iso
 from bot.memory.audit.auditing import audit_scope, audit_session
 from bot.memory.audit.finding import AuditedSession
 from bot.memory.audit.gathering import Gathering
@@ -22,7 +22,7 @@ from bot.memory.facts.fold import FACTS, FactFold
 from bot.memory.forgetting.tombstones import tombstone
 from bot.memory.scopes import WORKSPACE
 from bot.memory.snapshot import LONG_TERM, DailyNote, MemorySnapshot, zone_entries
-from bot.settings import load_settings
+from bot.runtime.settings import load_settings
 from bot.tape.entries import event, message, system, tool_call, tool_result
 from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.memory import MemoryTapeStore

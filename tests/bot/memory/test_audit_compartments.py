@@ -18,7 +18,7 @@ from bot.memory.bus.records import Problem, SharedReference, SynthesizedPattern,
 from bot.memory.facts.fold import PAUSED, FactFold, bus_entry
 from bot.memory.forgetting.tombstones import tombstone
 from bot.memory.scopes import scope_entry
-from bot.settings import load_settings
+from bot.runtime.settings import load_settings
 from bot.tape.entries import event, message
 from bot.tape.stores.memory import MemoryTapeStore
 from bot.testing.host import session_host

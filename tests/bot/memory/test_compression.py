@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from bot.clock import iso
+from bot.core.clock import iso
 from bot.memory.bus.compression import (
     decode_episodes,
     decode_patterns,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sampling import examples
 from test_scope_facts import learn, said, scope_on
 
-from bot.errors import MemoryRefused
+from bot.core.errors import MemoryRefused
 from bot.memory.facts.proposals import Batch, Judgement, Proposal
 from bot.memory.facts.slot import same_slot, shown_slot
 from bot.memory.scope import ScopeMemory

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import examples
 
+from bot.agent.consolidation.policy import Policy, Range
+from bot.agent.consolidation.worker import Consolidation, _portion, record
 from bot.agent.context import default_context
-from bot.clock import iso
-from bot.consolidation.policy import Policy, Range
-from bot.consolidation.worker import Consolidation, _portion, record
+from bot.core.clock import iso
 from bot.llm.base import Usage
 from bot.memory.bus.entries import stamped
 from bot.memory.facts.citing import cite

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bot.clock import iso
+from bot.core.clock import iso
 from bot.memory.bus.compartments import BUS, Compartments
 from bot.memory.bus.entries import episode_entry
 from bot.memory.bus.records import SynthesizedPattern

@@ -39,7 +39,7 @@ from bot.memory.spoken import LOOP_STEP, TURN_END, TURN_START
 from bot.memory.turns import COMMAND, REPLY
 from bot.memory.window import WindowFold
 from bot.memory.zone import MemoryZone
-from bot.sessions.erasing import Eraser, no_traces, take_over
+from bot.runtime.sessions.erasing import Eraser, no_traces, take_over
 from bot.tape.entries import (
     MEMORY_CONSOLIDATED,
     SESSION_NEW,

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from bot.exchange.verifying import verify_tape
 from bot.memory.facts.fact import Fact
 from bot.memory.facts.fold import FACTS
 from bot.memory.load import load_fold
@@ -17,6 +16,7 @@ from bot.tape.entries import event, message
 from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore
 from bot.testing.manual_clock import ManualClock
+from bot.transfer.verifying import verify_tape
 
 ADDS_TEA = {"op": "add", "fact": Fact(1, "Ada likes tea.").as_json()}
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import anyio
 import pytest
 
-from bot.embeddings import vectors as vectors_module
-from bot.embeddings.local import LocalEmbedder
-from bot.embeddings.vectors import VectorIndex
-from bot.errors import TapeRefused, TransientModelError
+from bot.core.errors import TapeRefused, TransientModelError
+from bot.llm.embeddings.local import LocalEmbedder
+from bot.memory import vectors as vectors_module
 from bot.memory.recall import FactLine, Passage, recall
 from bot.memory.snapshot import HISTORY, DailyNote, MemorySnapshot
+from bot.memory.vectors import VectorIndex
 from bot.tape.entries import TapeEntry, event, message, tool_result
 from bot.tape.search import Hit, SearchQuery
 from bot.tape.service import TapeService

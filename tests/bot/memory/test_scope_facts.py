@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import examples
 
-from bot.errors import MemoryRefused
+from bot.core.errors import MemoryRefused
 from bot.memory.facts.fact import Evidence, Fact
 from bot.memory.facts.fold import FactFold
 from bot.memory.facts.proposals import Batch, Proposal

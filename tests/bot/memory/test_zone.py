@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from sampling import examples
 
-from bot.errors import MemoryRefused
+from bot.core.errors import MemoryRefused
 from bot.memory.guards import says_nothing
 from bot.memory.snapshot import DailyNote, MemorySnapshot, ZoneFold, zone_entries
 from bot.memory.zone import MemoryZone

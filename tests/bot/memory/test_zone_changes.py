@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.llm.base import ModelRequest
-from bot.llm.offline.prompt import read
 from bot.memory.snapshot import GONE, MemorySnapshot, render_context
+from bot.offline.prompt import read
 
 TODAY = date(2026, 2, 10)
 DAY = "2026-02-09"

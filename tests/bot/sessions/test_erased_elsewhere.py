@@ -12,14 +12,14 @@ import pytest
 from databases import drop, fresh_database
 from waiting import until
 
-from bot.app.build import open_app
-from bot.app.serve import erased_elsewhere
-from bot.embeddings.files import VectorFiles
-from bot.embeddings.vectors import checksum, text_of
-from bot.errors import TapebotError
+from bot.core.errors import TapebotError
 from bot.memory.facts.fact import Evidence
 from bot.memory.facts.proposals import Batch, Proposal
-from bot.settings import load_settings
+from bot.memory.vector_files import VectorFiles
+from bot.memory.vectors import checksum, text_of
+from bot.runtime.app.build import open_app
+from bot.runtime.app.serve import erased_elsewhere
+from bot.runtime.settings import load_settings
 from bot.tape.entries import event, message
 
 pytestmark = pytest.mark.slow

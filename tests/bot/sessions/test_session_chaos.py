@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from bot.bus import SessionFull
-from bot.errors import TransientModelError
+from bot.core.errors import TransientModelError
 from bot.llm.base import ModelRequest
 from bot.memory.fold import SessionFold
 from bot.memory.load import load_fold

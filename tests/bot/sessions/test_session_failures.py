@@ -8,7 +8,7 @@ import anyio
 import pytest
 from waiting import until
 
-from bot.errors import (
+from bot.core.errors import (
     ContextOverflow,
     ModelAuthError,
     ModelRejected,

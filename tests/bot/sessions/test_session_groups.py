@@ -6,12 +6,12 @@ import anyio
 import pytest
 
 from bot.bus import Attachment, Sender, SessionFull
-from bot.errors import ModelRejected
+from bot.core.errors import ModelRejected
 from bot.llm.base import CapabilityProfile
-from bot.llm.offline.model import OfflineModel
 from bot.memory.fold import SESSION_MARK
 from bot.memory.load import load_fold
 from bot.memory.spoken import TURN_END
+from bot.offline.model import OfflineModel
 from bot.tape.service import TapeService
 from bot.testing.host import Bounds, Host, session_host
 from bot.testing.scripted_model import Held, ScriptedModel, calls, says

@@ -17,8 +17,8 @@ from bot.memory.longterm import LongTermMemory
 from bot.memory.people import Claim, Move, Party
 from bot.memory.scopes import Scopes
 from bot.memory.zone import MemoryZone
-from bot.sessions.homes import find_home
-from bot.sessions.records import message_entry
+from bot.runtime.sessions.homes import find_home
+from bot.runtime.sessions.records import message_entry
 from bot.tape.service import TapeService
 from bot.tape.stores.memory import MemoryTapeStore
 from bot.testing.manual_clock import ManualClock

@@ -6,7 +6,7 @@ import anyio
 from waiting import until
 
 from bot.bus import Sender
-from bot.clock import iso
+from bot.core.clock import iso
 from bot.memory.facts.fact import Evidence
 from bot.memory.facts.proposals import Batch, Proposal
 from bot.memory.scope import ScopeMemory

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from bot.errors import ContextOverflow
+from bot.core.errors import ContextOverflow
 from bot.llm.base import ModelRequest, estimate_tokens
 from bot.memory.spoken import LOOP_STEP
 from bot.tape.entries import TapeEntry

@@ -7,7 +7,7 @@ from itertools import pairwise
 import anyio
 import pytest
 
-from bot.errors import TransientModelError
+from bot.core.errors import TransientModelError
 from bot.llm.base import ModelReply, ModelRequest
 from bot.memory.snapshot import HISTORY
 from bot.tape.entries import MEMORY_CONSOLIDATED, SESSION_NEW

@@ -9,7 +9,7 @@ import pytest
 from waiting import until
 
 from bot.agent.views.registry import context_builder
-from bot.errors import ContextOverflow
+from bot.core.errors import ContextOverflow
 from bot.llm.base import ModelRequest
 from bot.memory.load import load_fold
 from bot.memory.snapshot import HISTORY

@@ -7,13 +7,13 @@ from collections import Counter
 import anyio
 from pydantic import BaseModel
 
+from bot.agent.commands.builtin import NEW, STATUS, STOP
+from bot.agent.commands.registry import Command, CommandRegistry, CommandReply
 from bot.agent.context import INTERRUPTED
-from bot.commands.builtin import NEW, STATUS, STOP
-from bot.commands.registry import Command, CommandRegistry, CommandReply
+from bot.agent.tools.registry import Tool, ToolOutcome
 from bot.memory.spoken import TURN_END
 from bot.testing.host import Host, session_host
 from bot.testing.scripted_model import Held, ScriptedModel, calls, consolidates, says
-from bot.tools.registry import Tool, ToolOutcome
 
 
 class NoArguments(BaseModel):

@@ -10,6 +10,7 @@ import anyio
 import pytest
 from pydantic import BaseModel
 
+from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome
 from bot.bus import Sender, SessionFull
 from bot.llm.base import ModelRequest
 from bot.memory.spoken import TURN_END
@@ -17,7 +18,6 @@ from bot.memory.turns import DELIVERY
 from bot.testing.fake_channel import ADA
 from bot.testing.host import Bounds, Host, session_host
 from bot.testing.scripted_model import Held, ScriptedModel, calls, says
-from bot.tools.registry import Tool, ToolContext, ToolOutcome
 
 
 class EchoArguments(BaseModel):

@@ -6,15 +6,15 @@ import re
 
 import pytest
 
+from bot.agent.commands.builtin import builtin_commands
+from bot.agent.commands.link import link_commands
 from bot.bus import Address, Answer, Sender
-from bot.commands.builtin import builtin_commands
-from bot.commands.link import link_commands
 from bot.memory.fold import SCOPE
 from bot.memory.load import load_fold
 from bot.memory.people import Party
 from bot.memory.spoken import TURN_END
 from bot.memory.turns import COMMAND, REPLY
-from bot.sessions.replies import ONLY_COMMANDS
+from bot.runtime.sessions.replies import ONLY_COMMANDS
 from bot.tape.entries import SESSION_NEW
 from bot.tape.service import TapeService
 from bot.testing.fake_channel import FakeChannel

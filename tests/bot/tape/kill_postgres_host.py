@@ -8,9 +8,9 @@ from contextlib import suppress
 
 import anyio
 
-from bot.database.connections import Database
-from bot.database.wakeups import Wakeups
-from bot.errors import TapeWriteError, VersionConflict
+from bot.core.database.connections import Database
+from bot.core.database.wakeups import Wakeups
+from bot.core.errors import TapeWriteError, VersionConflict
 from bot.tape.entries import message
 from bot.tape.stores.postgres import PostgresTapeStore
 

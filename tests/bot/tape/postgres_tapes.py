@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 
 import anyio
 
-from bot.database.connections import Database
-from bot.database.wakeups import Wakeups
+from bot.core.database.connections import Database
+from bot.core.database.wakeups import Wakeups
 from bot.tape.stores.postgres import PostgresTapeStore
 
 

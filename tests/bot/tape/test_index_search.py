@@ -17,11 +17,11 @@ import anyio.to_thread
 import pytest
 from index_talk import opened
 
-from bot.app.asking import _search
-from bot.control import call_control, serve_control
-from bot.errors import TapeError
+from bot.core.errors import TapeError
 from bot.memory.recall import recall
 from bot.memory.snapshot import MemorySnapshot
+from bot.runtime.app.asking import _search
+from bot.runtime.control import call_control, serve_control
 from bot.tape.entries import TapeEntry, event, message, tool_call
 from bot.tape.index import TapeIndex, searching
 from bot.tape.index import index as index_module

@@ -14,7 +14,7 @@ import anyio
 import pytest
 from index_talk import TAPES, answers, indexed_and_closed, opened, write_tapes
 
-from bot.errors import TapeError
+from bot.core.errors import TapeError
 from bot.tape.entries import message
 from bot.tape.search import SearchQuery
 from bot.tape.stores.file import FileTapeStore

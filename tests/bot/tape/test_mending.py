@@ -8,7 +8,7 @@ import pytest
 from tape_files import opened
 
 from bot.cli.tape_repair import repair_tapes
-from bot.settings import Settings
+from bot.runtime.settings import Settings
 from bot.tape.chain import START
 from bot.tape.codec import encode, encode_chained
 from bot.tape.entries import TapeEntry, message

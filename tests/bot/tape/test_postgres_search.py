@@ -11,9 +11,9 @@ import anyio.to_thread
 import pytest
 from databases import drop, fresh_database
 
-from bot.database.connections import Connection, Database
-from bot.database.wakeups import Wakeups
-from bot.errors import TapeUnavailable
+from bot.core.database.connections import Connection, Database
+from bot.core.database.wakeups import Wakeups
+from bot.core.errors import TapeUnavailable
 from bot.tape.entries import TapeEntry, anchor, event, message, tool_result
 from bot.tape.search import Hit, SearchQuery
 from bot.tape.stores.postgres import PostgresTapeStore, search_words

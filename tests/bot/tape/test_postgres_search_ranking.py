@@ -11,8 +11,8 @@ import anyio.to_thread
 import pytest
 from databases import drop, fresh_database
 
-from bot.database.connections import Database
-from bot.database.wakeups import Wakeups
+from bot.core.database.connections import Database
+from bot.core.database.wakeups import Wakeups
 from bot.tape.entries import TapeEntry, anchor, event, message, system, tool_result
 from bot.tape.index import searching
 from bot.tape.search import Hit, SearchQuery

@@ -15,8 +15,8 @@ import pytest
 from postgres_tapes import opened
 from waiting import until
 
-from bot.database.connections import Database
-from bot.database.schema import migrate
+from bot.core.database.connections import Database
+from bot.core.database.schema import migrate
 from bot.tape.store import TapeStore
 from testkit.postgres import PostgresServer
 

@@ -15,13 +15,13 @@ from databases import WAITING, drop, fresh_database, server
 from postgres_tapes import opened
 from waiting import until
 
-from bot.errors import TapeUnavailable, TapeWriteError, VersionConflict
-from bot.exchange.verifying import verify_tape
+from bot.core.errors import TapeUnavailable, TapeWriteError, VersionConflict
 from bot.tape.entries import TapeEntry, anchor, message
 from bot.tape.search import SearchQuery
 from bot.tape.store import TapeStore
 from bot.tape.stores.postgres import PostgresTapeStore
 from bot.tape.stores.postgres.upkeep import Upkeep
+from bot.transfer.verifying import verify_tape
 from testkit.wire_cutter import WireCutter
 
 TAPE = "telegram:42"

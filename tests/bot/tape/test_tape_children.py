@@ -9,7 +9,7 @@ import pytest
 from tape_files import opened, says
 from waiting import until
 
-from bot.errors import TapeExists
+from bot.core.errors import TapeExists
 from bot.memory.fold import SessionFold, mark_entry
 from bot.memory.load import load_fold
 from bot.memory.window import WindowFold

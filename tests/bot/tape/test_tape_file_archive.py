@@ -14,7 +14,7 @@ import anyio
 import pytest
 from tape_files import opened, says
 
-from bot.errors import TapeNotFound, TapeWriteError
+from bot.core.errors import TapeNotFound, TapeWriteError
 from bot.tape.entries import TapeEntry
 from bot.tape.store import HEADER
 

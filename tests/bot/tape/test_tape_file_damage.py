@@ -9,7 +9,7 @@ import pytest
 from sampling import some
 from tape_files import killed_before, opened, says
 
-from bot.errors import TapeError
+from bot.core.errors import TapeError
 from bot.tape.entries import TapeEntry
 from bot.tape.store import REPAIR
 from bot.tape.stores.file import FileTapeStore

@@ -21,7 +21,7 @@ from sampling import examples
 from tape_files import opened, pack_all, says, spoil
 from waiting import until
 
-from bot.errors import InvalidEntry, TapeWriteError
+from bot.core.errors import InvalidEntry, TapeWriteError
 from bot.tape.codec import CANCEL, Line, encode, settle
 from bot.tape.entries import TapeEntry, anchor, message
 from bot.tape.search import SearchQuery

@@ -17,7 +17,7 @@ from sampling import some
 from tape_files import opened, pack_all, says
 from waiting import until
 
-from bot.errors import VersionConflict
+from bot.core.errors import VersionConflict
 from bot.tape.entries import TapeEntry
 from bot.tape.search import SearchQuery
 from bot.tape.store import Segment

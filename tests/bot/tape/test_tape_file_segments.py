@@ -19,7 +19,7 @@ import pytest
 from tape_files import flip, killed_before, opened, pack_all, says, spoil
 from waiting import until
 
-from bot.errors import TapeError, TapeWriteError
+from bot.core.errors import TapeError, TapeWriteError
 from bot.tape.entries import TapeEntry
 from bot.tape.store import HEADER
 from bot.tape.stores.file import FileTapeStore

@@ -14,8 +14,8 @@ import pytest
 from tape_files import opened, says
 from waiting import until
 
-import bot.files
-from bot.errors import TapeError, TapeLocked, TapeNotFound
+import bot.core.files
+from bot.core.errors import TapeError, TapeLocked, TapeNotFound
 from bot.tape.stores.file import FileTapeStore
 
 TAPE = "telegram:42"
@@ -35,7 +35,7 @@ async def run_python(code: str, *arguments: str) -> str:
 OPENER = """
 import sys
 from pathlib import Path
-from bot.errors import TapeLocked
+from bot.core.errors import TapeLocked
 from bot.tape.stores.file import FileTapeStore
 
 try:
@@ -187,7 +187,7 @@ async def test_no_other_process_gets_the_folder_before_the_last_append_is_in_its
 ):
     """The disk is held up in the middle of an append while the store is being closed."""
     held, go_on = threading.Event(), threading.Event()
-    sync = bot.files._datasync
+    sync = bot.core.files._datasync
 
     def slow(descriptor: int) -> None:
         held.set()
@@ -196,7 +196,7 @@ async def test_no_other_process_gets_the_folder_before_the_last_append_is_in_its
 
     store = FileTapeStore(tmp_path, sync=True)
     await store.create_tape(TAPE)
-    monkeypatch.setattr(bot.files, "_datasync", slow)
+    monkeypatch.setattr(bot.core.files, "_datasync", slow)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(store.append, TAPE, says("the last"))
         await until(held.is_set)
@@ -315,7 +315,7 @@ async def test_tapes_used_at_once_beyond_the_bound_are_whole(tmp_path, limit):
 FULL_DISK = """
 import json, resource, signal, sys, anyio
 from pathlib import Path
-from bot.errors import TapeWriteError
+from bot.core.errors import TapeWriteError
 from bot.tape.entries import message
 from bot.tape.stores.file import FileTapeStore
 

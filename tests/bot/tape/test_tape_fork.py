@@ -12,7 +12,7 @@ import anyio.lowlevel
 import pytest
 from tape_files import opened, says
 
-from bot.errors import TapeError, TapeExists, TapeNotFound, VersionConflict
+from bot.core.errors import TapeError, TapeExists, TapeNotFound, VersionConflict
 from bot.memory.fold import SessionFold, mark_entry
 from bot.memory.load import load_fold
 from bot.memory.snapshot import MemorySnapshot, zone_entries
@@ -184,7 +184,7 @@ async def test_forks_within_forks_are_merged_one_into_the_other(tape):
 FULL_DISK = """
 import resource, signal, sys
 import anyio
-from bot.errors import TapeWriteError
+from bot.core.errors import TapeWriteError
 from bot.tape.entries import message
 from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.errors import TapeNotFound, VersionConflict
+from bot.core.errors import TapeNotFound, VersionConflict
 from bot.tape.entries import MEMORY_SEAL, SESSION_START, TapeEntry, event, message
 from bot.tape.search import SearchQuery
 from bot.tape.service import TapeInfo, TapeService

@@ -14,9 +14,9 @@ from sampling import some
 from tape_files import flip, killed_before, opened, pack_all, says, spoil
 
 from bot.cli.tape_verify import verify
-from bot.errors import SettingsError, TapeNotFound
+from bot.core.errors import SettingsError, TapeNotFound
 from bot.memory.snapshot import MemorySnapshot, zone_entries
-from bot.settings import Settings
+from bot.runtime.settings import Settings
 from bot.tape.codec import decode, encode
 from bot.tape.entries import TapeEntry, anchor, event, message
 from bot.tape.store import HEADER, REPAIR, header, named_anchor

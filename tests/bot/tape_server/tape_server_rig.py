@@ -14,14 +14,14 @@ import anyio
 import httpx
 from fastapi import FastAPI
 
-from bot.serving import Server
+from bot.core.serving import Server
+from bot.tape.server.app import build_app
+from bot.tape.server.serve import configuration, listening
+from bot.tape.server.tokens import TokenBook
 from bot.tape.store import TapeStore
 from bot.tape.stores.memory import MemoryTapeStore
 from bot.tape.stores.remote import RemoteTapeStore
 from bot.tape.wire import NDJSON
-from bot.tape_server.app import build_app
-from bot.tape_server.serve import configuration, listening
-from bot.tape_server.tokens import TokenBook
 
 TAPE = "telegram:42"
 ROOT = Path(__file__).parents[3]
@@ -31,8 +31,8 @@ WITHIN = 20.0
 PROGRAM = """
 import sys
 from bot.cli.tape_server import tape_server
-from bot.errors import TapebotError
-from bot.settings import load_settings
+from bot.core.errors import TapebotError
+from bot.runtime.settings import load_settings
 try:
     sys.exit(tape_server(load_settings()))
 except TapebotError as error:

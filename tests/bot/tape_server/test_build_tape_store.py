@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bot.app.tapes import build_tape_store
-from bot.errors import SettingsError
-from bot.settings import load_settings
+from bot.core.errors import SettingsError
+from bot.runtime.app.tapes import build_tape_store
+from bot.runtime.settings import load_settings
 from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.memory import MemoryTapeStore
 from bot.tape.stores.remote import RemoteTapeStore

@@ -9,7 +9,7 @@ from tape_server_rig import TAPE, serving
 
 from bot.cli import doctor_tapes
 from bot.cli.doctor import examine, exit_code
-from bot.settings import PREFIX, load_settings
+from bot.runtime.settings import PREFIX, load_settings
 
 
 @pytest.fixture(autouse=True)

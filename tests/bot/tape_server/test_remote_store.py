@@ -15,19 +15,14 @@ from breaking_proxy import breaking
 from tape_server_rig import TAPE, serving
 from waiting import until
 
-from bot.errors import (
-    TapeError,
-    TapeRefused,
-    TapeUnavailable,
-    VersionConflict,
-)
+from bot.core.errors import TapeError, TapeRefused, TapeUnavailable, VersionConflict
 from bot.tape.entries import event, message
+from bot.tape.server import receipts
+from bot.tape.server.receipts import Receipts
+from bot.tape.server.serve import configuration
 from bot.tape.stores import asking
 from bot.tape.stores.remote import RemoteTapeStore
 from bot.tape.wire import NDJSON
-from bot.tape_server import receipts
-from bot.tape_server.receipts import Receipts
-from bot.tape_server.serve import configuration
 from testkit.ports import kept_port
 
 
@@ -368,7 +363,7 @@ async def test_more_requests_at_once_than_are_answered_at_once_wait_for_their_tu
 
 def test_the_client_loads_only_when_a_tape_server_is_used():
     code = (
-        "import sys, bot.app.tapes, bot.cli.tape_server; "
+        "import sys, bot.runtime.app.tapes, bot.cli.tape_server; "
         "print([m for m in ('httpx', 'fastapi', 'uvicorn') if m in sys.modules])"
     )
     run = subprocess.run(

@@ -11,11 +11,11 @@ import pytest
 from fastapi.routing import APIRoute
 from tape_server_rig import TAPE, Rig, serving
 
-from bot.errors import SettingsError
+from bot.core.errors import SettingsError
 from bot.tape.entries import message
+from bot.tape.server.api import SCHEME
+from bot.tape.server.tokens import SCOPES, TokenBook
 from bot.tape.wire import NDJSON
-from bot.tape_server.api import SCHEME
-from bot.tape_server.tokens import SCOPES, TokenBook
 
 OPEN = {"/health"}
 NAMELESS = {"/v1/tapes", "/v1/search", "/v1/statistics"}

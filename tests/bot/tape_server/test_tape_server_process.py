@@ -15,12 +15,12 @@ import httpx
 import pytest
 from tape_server_rig import ROOT, TAPE, Program, serving
 
-from bot.serving import MOST_SILENT
+from bot.core.serving import MOST_SILENT
 from bot.tape.entries import message
+from bot.tape.server import serve
+from bot.tape.server.health import LEAST_FREE
 from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.remote import RemoteTapeStore
-from bot.tape_server import serve
-from bot.tape_server.health import LEAST_FREE
 
 
 @pytest.fixture
@@ -160,7 +160,7 @@ async def test_beyond_the_connections_that_are_served_what_came_last_is_refused(
 )
 async def test_a_connection_on_which_no_request_comes_is_closed(tmp_path, monkeypatch, begun):
     """Also where a part of it comes now and then."""
-    monkeypatch.setattr("bot.serving.HEAD_SECONDS", 0.2)
+    monkeypatch.setattr("bot.core.serving.HEAD_SECONDS", 0.2)
     async with serving(tmp_path) as rig:
         host, port = rig.url.removeprefix("http://").split(":")
         async with (

@@ -10,7 +10,7 @@ import httpx
 from prometheus_client.parser import text_string_to_metric_families
 from waiting import until
 
-from bot.telemetry.operations import Operations
+from bot.core.telemetry.operations import Operations
 
 
 class Series(dict):

@@ -12,13 +12,13 @@ from databases import drop, fresh_database
 from operations_client import running
 from waiting import until
 
-from bot.database.connections import Database
-from bot.database.leases import Leases
-from bot.database.observed import lease_readings, usable
-from bot.database.schema import migrate
-from bot.database.wakeups import Wakeups
-from bot.telemetry import checks, instruments
-from bot.telemetry.operations import Operations
+from bot.core.database.connections import Database
+from bot.core.database.leases import Leases
+from bot.core.database.observed import lease_readings, usable
+from bot.core.database.schema import migrate
+from bot.core.database.wakeups import Wakeups
+from bot.core.telemetry import checks, instruments
+from bot.core.telemetry.operations import Operations
 from testkit.postgres import PostgresServer
 
 pytestmark = pytest.mark.slow

@@ -13,25 +13,25 @@ from operations_client import Series, running
 from pydantic import BaseModel
 from waiting import until
 
+from bot.agent.tools.registry import Tool, ToolOutcome
 from bot.bus import Address
 from bot.bus.observed import ObservedBus
-from bot.errors import (
+from bot.core.errors import (
     DatabaseUnavailable,
     ModelRejected,
     SessionLost,
     SettingsError,
     VersionConflict,
 )
+from bot.core.telemetry import instruments, metrics
+from bot.core.telemetry.instruments import Reading, Sampled
+from bot.core.telemetry.operations import Operations
 from bot.llm.observed import observed
 from bot.memory.fold import CONSOLIDATION_FAILED
 from bot.memory.snapshot import HISTORY
-from bot.telemetry import instruments, metrics
-from bot.telemetry.instruments import Reading, Sampled
-from bot.telemetry.operations import Operations
 from bot.testing.fake_channel import FakeChannel
 from bot.testing.host import Bounds, session_host
 from bot.testing.scripted_model import Held, ScriptedModel, calls, consolidates, says
-from bot.tools.registry import Tool, ToolOutcome
 
 SECRET = "sk-test-0123456789abcdef"
 
@@ -331,16 +331,16 @@ _NOTHING = """
 import sys
 for name in ("prometheus_client", "opentelemetry", "starlette", "uvicorn", "requests", "google.protobuf"):
     sys.modules[name] = None
-import bot.sessions.supervisor, bot.bus.observed, bot.llm.gguf, bot.telemetry.operations
-from bot.telemetry import exporting, metrics, tracing
+import bot.runtime.sessions.supervisor, bot.bus.observed, bot.llm.gguf, bot.core.telemetry.operations
+from bot.core.telemetry import exporting, metrics, tracing
 metrics.TURN_SECONDS.observe(1.0, "ok")
 metrics.REDELIVERED.add(1)
 with tracing.span("turn", turn="1") as here:
     here.set(steps=1)
 assert tracing.current_traceparent() is None
-from bot.errors import SettingsError
+from bot.core.errors import SettingsError
 try:
-    bot.telemetry.operations.Operations()
+    bot.core.telemetry.operations.Operations()
 except SettingsError as error:
     assert "pip install 'tapebot[operate]'" in str(error)
 else:

@@ -22,9 +22,9 @@ from bot.bus import Address, Answer, Inbound, Sender
 from bot.bus.journal import JournalState, Record, encode_in
 from bot.bus.local import LocalBus
 from bot.bus.observed import ObservedBus
-from bot.errors import ModelRejected
-from bot.telemetry import tracing
-from bot.telemetry.exporting import exporting, wanted
+from bot.core.errors import ModelRejected
+from bot.core.telemetry import tracing
+from bot.core.telemetry.exporting import exporting, wanted
 from bot.testing.host import session_host
 from bot.testing.scripted_model import Held, ScriptedModel, says
 
@@ -180,7 +180,7 @@ def test_where_they_are_asked_for_without_the_extra_the_program_goes_on_and_says
     code = (
         "import sys; sys.modules['opentelemetry'] = None\n"
         "import anyio\n"
-        "from bot.telemetry.exporting import exporting\n"
+        "from bot.core.telemetry.exporting import exporting\n"
         "async def main():\n"
         "    async with exporting():\n"
         "        print('goes on')\n"

@@ -13,15 +13,15 @@ from pathlib import Path
 import anyio
 from pydantic import BaseModel
 
+from bot.agent.tools.registry import Tool, ToolOutcome
 from bot.bus import Address, Inbound, Sender
 from bot.bus.local import LocalBus
 from bot.bus.observed import ObservedBus
+from bot.core.telemetry.exporting import exporting
+from bot.core.telemetry.tracing import span
 from bot.llm.observed import observed
-from bot.telemetry.exporting import exporting
-from bot.telemetry.tracing import span
 from bot.testing.host import session_host
 from bot.testing.scripted_model import ScriptedModel, calls, says
-from bot.tools.registry import Tool, ToolOutcome
 
 
 class Observed(ScriptedModel):

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import anyio
 
-from bot.telemetry.watchdog import RECORD, Watchdog
-from bot.telemetry.work import working_on
+from bot.core.telemetry.watchdog import RECORD, Watchdog
+from bot.core.telemetry.work import working_on
 
 
 def _hang(how: str) -> None:

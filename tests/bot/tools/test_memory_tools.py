@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from bot.agent.tools.registry import MAX_RESULT
 from bot.memory.snapshot import MemorySnapshot, zone_entries
 from bot.testing.host import Bounds, Host, session_host
 from bot.testing.manual_clock import ManualClock
 from bot.testing.scripted_model import ScriptedModel, calls, says
-from bot.tools.registry import MAX_RESULT
 
 
 def add(*texts: str) -> list[dict[str, Any]]:

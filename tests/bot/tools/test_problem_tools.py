@@ -9,13 +9,13 @@ from typing import Any
 import anyio
 import pytest
 
+from bot.agent.tools.problem import PROBLEM
 from bot.bus import Sender
 from bot.llm.base import estimate_tokens
 from bot.memory.load import load_fold
 from bot.tape.service import TapeService
 from bot.testing.host import Host, session_host
 from bot.testing.scripted_model import ScriptedModel, calls, says
-from bot.tools.problem import PROBLEM
 
 BOB = Sender("8", "Bob")
 DONE = {"paused": "pause", "background": "background", "completed": "complete"}

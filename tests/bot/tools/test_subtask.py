@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from bot.agent.subtask import LONGEST_RESULT, TASK_RUN
-from bot.errors import TransientModelError
+from bot.core.errors import TransientModelError
 from bot.llm.base import CapabilityProfile, ModelRequest, Usage
 from bot.memory.spoken import TURN_END
 from bot.testing.host import Bounds, Host, session_host

@@ -13,14 +13,14 @@ import httpx
 from fastapi import APIRouter, FastAPI, Request, WebSocket
 from web_rig import open_web
 
-from bot.access.door import Door, open_door
-from bot.errors import Refusal
+from bot.bus.access.door import Door, open_door
+from bot.core.errors import Refusal
+from bot.inspector.access.logins import Logins, Opened
+from bot.inspector.app import build_app
+from bot.inspector.context import Web
+from bot.inspector.guard import Member, Owner
 from bot.testing.host import Host
 from bot.testing.manual_clock import ManualClock
-from bot.web.access.logins import Logins, Opened
-from bot.web.app import build_app
-from bot.web.context import Web
-from bot.web.guard import Member, Owner
 
 URL = "http://127.0.0.1:8020"
 HTTPS = "https://bot.example.org"

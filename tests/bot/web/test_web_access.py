@@ -6,7 +6,7 @@ import pytest
 from access_rig import HTML, HTTPS, URL, open_site
 
 from bot.bus import Address, Knock, Sender
-from bot.web.access.entrance import csrf_of, local_path
+from bot.inspector.access.entrance import csrf_of, local_path
 
 
 @pytest.fixture

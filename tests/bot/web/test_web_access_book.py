@@ -11,10 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.bus import Address
-from bot.errors import InvalidInbound
-from bot.tape.entries import TapeEntry, event, message
-from bot.testing.manual_clock import START
-from bot.web.access.book import (
+from bot.core.errors import InvalidInbound
+from bot.inspector.access.book import (
     ALL_LOGINS,
     ALL_OFFERS,
     ENDED,
@@ -29,7 +27,9 @@ from bot.web.access.book import (
     LoginBook,
     login_entry,
 )
-from bot.web.access.identities import address_of, visitor_of
+from bot.inspector.access.identities import address_of, visitor_of
+from bot.tape.entries import TapeEntry, event, message
+from bot.testing.manual_clock import START
 
 
 class Writer:

@@ -6,15 +6,15 @@ from contextlib import asynccontextmanager
 
 from web_rig import URL
 
-from bot.access.door import open_door
+from bot.agent.commands.builtin import builtin_commands
+from bot.agent.commands.link import link_commands
+from bot.agent.commands.login import login_command
 from bot.bus import Address, Sender
-from bot.commands.builtin import builtin_commands
-from bot.commands.link import link_commands
-from bot.commands.login import login_command
-from bot.errors import TapeWriteError
+from bot.bus.access.door import open_door
+from bot.core.errors import TapeWriteError
+from bot.inspector.access.logins import Logins
 from bot.testing.host import session_host
 from bot.testing.scripted_model import ScriptedModel
-from bot.web.access.logins import Logins
 
 ADA = Sender("42", "Ada")
 

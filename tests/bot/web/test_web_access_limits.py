@@ -12,11 +12,11 @@ from access_rig import HTML, HTTPS, URL, open_site
 from starlette.responses import HTMLResponse, PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-from bot.web import serving
-from bot.web.access.entrance import csrf_of
-from bot.web.access.headers import CSP, Headers
-from bot.web.access.limits import LARGEST, REQUESTS
-from bot.web.access.rates import CHANGES, READS, Rates
+from bot.inspector import serving
+from bot.inspector.access.entrance import csrf_of
+from bot.inspector.access.headers import CSP, Headers
+from bot.inspector.access.limits import LARGEST, REQUESTS
+from bot.inspector.access.rates import CHANGES, READS, Rates
 
 
 @pytest.fixture
@@ -158,7 +158,7 @@ def test_changes_have_a_bound_of_their_own_and_counting_is_bounded():
 
 
 async def test_requests_beyond_the_bound_wait_and_are_then_told_to_come_again(monkeypatch):
-    monkeypatch.setattr("bot.web.access.limits._WAIT", 0.05)
+    monkeypatch.setattr("bot.inspector.access.limits._WAIT", 0.05)
     held, running = anyio.Event(), 0
 
     async def app(scope, receive, send):

@@ -6,12 +6,12 @@ import anyio
 import pytest
 from access_rig import HTML, URL, open_site
 
-from bot.access.codes import CLAIM, new_code
-from bot.access.door import open_door
-from bot.errors import Refusal, TapeWriteError
+from bot.bus.access.codes import CLAIM, new_code
+from bot.bus.access.door import open_door
+from bot.core.errors import Refusal, TapeWriteError
+from bot.inspector.access.logins import Logins
 from bot.tape.stores.memory import MemoryTapeStore
 from bot.testing.manual_clock import ManualClock
-from bot.web.access.logins import Logins
 
 DAY = 86_400.0
 

@@ -8,14 +8,14 @@ import anyio
 import pytest
 from databases import drop, fresh_database
 
-from bot.access.door import open_door
-from bot.access.postgres_book import PostgresBook
-from bot.database.connections import Database
-from bot.database.wakeups import Wakeups
-from bot.errors import Refusal
+from bot.bus.access.door import open_door
+from bot.bus.access.postgres_book import PostgresBook
+from bot.core.database.connections import Database
+from bot.core.database.wakeups import Wakeups
+from bot.core.errors import Refusal
+from bot.inspector.access.logins import Logins
 from bot.tape.stores.postgres import PostgresTapeStore
 from bot.testing.manual_clock import ManualClock
-from bot.web.access.logins import Logins
 
 pytestmark = pytest.mark.slow
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 from web_rig import Rig, open_web
 
+from bot.agent.commands.registry import Command, CommandRegistry
 from bot.bus import Address, Answer, Visitor
-from bot.commands.registry import Command, CommandRegistry
+from bot.inspector.api.commands import is_private
 from bot.tape.entries import message
-from bot.web.api.commands import is_private
 
 PATH = "/api/v1/commands"
 

@@ -14,16 +14,16 @@ from access_rig import HTML, Site, open_site
 from starlette.requests import Request
 from web_rig import Rig, open_web
 
-from bot.app.traces import Traces
-from bot.media.blobs import BlobStore
-from bot.web.access import limits
-from bot.web.access.entrance import FORM, fields
-from bot.web.access.headers import CSP
-from bot.web.access.limits import REQUESTS, UPLOADS
-from bot.web.api import turns as api
-from bot.web.pages import turns as pages
-from bot.web.reading.diffs import compared
-from bot.web.rendering import markdown
+from bot.bus.media.blobs import BlobStore
+from bot.inspector.access import limits
+from bot.inspector.access.entrance import FORM, fields
+from bot.inspector.access.headers import CSP
+from bot.inspector.access.limits import REQUESTS, UPLOADS
+from bot.inspector.api import turns as api
+from bot.inspector.pages import turns as pages
+from bot.inspector.reading.diffs import compared
+from bot.inspector.rendering import markdown
+from bot.runtime.app.traces import Traces
 from channels.web.notices import MOST_KEPT, Notice, Notices
 
 

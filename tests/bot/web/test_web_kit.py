@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from web_rig import open_web
 
-import bot.web
+import bot.inspector
+from bot.inspector.rendering import STATIC, asset
 from bot.tape.entries import message
-from bot.web.rendering import STATIC, asset
 
-TEMPLATES = Path(bot.web.__file__).parent / "templates"
+TEMPLATES = Path(bot.inspector.__file__).parent / "templates"
 PAGES = sorted(one.name for one in TEMPLATES.glob("*.html"))
 SCRIPTS = sorted(one.name for one in STATIC.glob("*.js"))
 STYLES = sorted(one.name for one in STATIC.glob("*.css"))

@@ -8,6 +8,7 @@ import pytest
 from web_rig import Rig, open_web
 
 from bot.bus.messages import Sender
+from bot.inspector.reading.decisions import reasons_of, turned_down
 from bot.memory.facts.fact import Evidence, Fact
 from bot.memory.facts.fold import FACTS
 from bot.memory.facts.proposals import Batch, Proposal
@@ -15,7 +16,6 @@ from bot.memory.people import Party
 from bot.tape.entries import event
 from bot.tape.service import TapeService
 from bot.tape.stores.memory import MemoryTapeStore
-from bot.web.reading.decisions import reasons_of, turned_down
 
 BOB = Sender("8", "Bob")
 GROUP = "telegram:-1001234567890"

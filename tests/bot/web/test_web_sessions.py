@@ -10,9 +10,9 @@ import pytest
 from web_rig import open_web
 
 from bot.bus.messages import Sender
+from bot.inspector.reading.sessions import Directory
 from bot.tape.entries import event
 from bot.tape.store import header
-from bot.web.reading.sessions import Directory
 
 HOSTILE = Sender("66", "<script>alert(1)</script>")
 
@@ -159,7 +159,7 @@ async def test_what_was_not_read_in_time_stands_last_until_it_is(rig):
 async def test_a_first_look_is_soon_answered_with_fewer_and_goes_on_with_the_others(
     rig, monkeypatch
 ):
-    monkeypatch.setattr("bot.web.reading.sessions.SHOWING", 0)
+    monkeypatch.setattr("bot.inspector.reading.sessions.SHOWING", 0)
     for number in range(4):
         await rig.talk(f"fake:{number}", ("Hello", "Hi"))
     directory = Directory(rig.store, 200, 96_000)

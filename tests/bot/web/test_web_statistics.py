@@ -10,14 +10,14 @@ import anyio
 import pytest
 from web_rig import Rig, open_web
 
+from bot.inspector.plots import Plot, Series, ceiling
+from bot.inspector.reading.counting import UNKNOWN
+from bot.inspector.reading.statistics import Figures
 from bot.memory.snapshot import MemorySnapshot, zone_entries
 from bot.tape.entries import TapeEntry, anchor, event, message
 from bot.tape.stores.memory import MemoryTapeStore
 from bot.testing.host import Bounds, session_host
 from bot.testing.scripted_model import ScriptedModel, calls, consolidates, says
-from bot.web.plots import Plot, Series, ceiling
-from bot.web.reading.counting import UNKNOWN
-from bot.web.reading.statistics import Figures
 
 TODAY = date(2026, 2, 10)
 NOON = datetime(2026, 2, 10, 12, tzinfo=UTC)

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from web_rig import open_web
 
 from bot.bus.messages import Sender
+from bot.inspector.reading import finding
+from bot.inspector.reading.categories import CATEGORIES
+from bot.inspector.reading.entries import first_id, short
+from bot.inspector.reading.telling import LONGEST, decisions, evidence, full_text
 from bot.tape.entries import KINDS, TapeEntry, anchor, event, message
 from bot.tape.stores.memory import MemoryTapeStore
-from bot.web.reading import finding
-from bot.web.reading.categories import CATEGORIES
-from bot.web.reading.entries import first_id, short
-from bot.web.reading.telling import LONGEST, decisions, evidence, full_text
 
 TAPE = "fake:1"
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"

@@ -9,11 +9,11 @@ import pytest
 from waiting import until
 
 from bot.bus import Address, Attachment, Button, Line, Sender
+from bot.inspector.transcript import TapeTranscript
 from bot.memory.forgetting.tombstones import ERASED, tombstone
 from bot.tape.entries import event, message
 from bot.testing.host import Host, session_host
 from bot.testing.scripted_model import Held, ScriptedModel, calls, says
-from bot.web.transcript import TapeTranscript
 
 SESSION = "fake:1"
 

@@ -15,7 +15,8 @@ from bot.agent.past import OPEN, past_turns
 from bot.agent.seen import seen
 from bot.agent.views.registry import context_builder
 from bot.bus import Attachment
-from bot.errors import ContextOverflow
+from bot.core.errors import ContextOverflow
+from bot.inspector.reading import turns as pages
 from bot.llm.base import CapabilityProfile, ModelRequest
 from bot.llm.litellm import LiteLLMModel
 from bot.memory.forgetting.tombstones import tombstone
@@ -25,7 +26,6 @@ from bot.tape.service import TapeService
 from bot.tape.stores.memory import MemoryTapeStore
 from bot.testing.host import Bounds, Host, session_host
 from bot.testing.scripted_model import Held, ScriptedModel, calls, consolidates, saves, says
-from bot.web.reading import turns as pages
 from testkit.openai_server import Call as ProviderCall
 from testkit.openai_server import Reply, ScriptedOpenAI
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from web_rig import open_web
 
+from bot.inspector.reading.diffs import compared, zone_parts
 from bot.memory.snapshot import DailyNote, MemorySnapshot, zone_entries
 from bot.tape.entries import MEMORY_OPEN, MEMORY_SEAL, anchor
-from bot.web.reading.diffs import compared, zone_parts
 
 
 @pytest.fixture

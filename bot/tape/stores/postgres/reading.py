@@ -9,8 +9,8 @@ from typing import Any
 
 import anyio.to_thread
 
-from bot.database.connections import Database, Row
-from bot.errors import TapeNotFound
+from bot.core.database.connections import Database, Row
+from bot.core.errors import TapeNotFound
 from bot.tape.chain import ChainLink
 from bot.tape.entries import TapeEntry
 from bot.tape.store import Segment

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import psycopg
 
-from bot.errors import DatabaseUnavailable, TapeUnavailable, TapeWriteError
+from bot.core.errors import DatabaseUnavailable, TapeUnavailable, TapeWriteError
 
 
 @contextmanager

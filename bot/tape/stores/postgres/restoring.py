@@ -8,8 +8,8 @@ from uuid import uuid4
 
 import anyio.to_thread
 
-from bot.database.connections import Connection, Database
-from bot.errors import TapeExists, TapeWriteError
+from bot.core.database.connections import Connection, Database
+from bot.core.errors import TapeExists, TapeWriteError
 from bot.tape.codec import Line
 from bot.tape.store import Segment
 from bot.tape.stores.postgres.refusals import writing

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bot.clock import Clock, iso
+from bot.core.clock import Clock, iso
 from bot.tape.chain import ChainLink, link_from_bytes
 from bot.tape.codec import decode, encode
 from bot.tape.entries import TapeEntry

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import anyio.to_thread
 
-from bot.database.connections import Connection, Database
+from bot.core.database.connections import Connection, Database
 from bot.tape.entries import TapeEntry
 from bot.tape.search import Hit, SearchQuery, between_ids
 from bot.tape.stores.postgres.refusals import reading

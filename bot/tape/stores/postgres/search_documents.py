@@ -7,8 +7,8 @@ from typing import Any
 
 import anyio.to_thread
 
-from bot.database.connections import Connection
-from bot.database.connections import Row as Columns
+from bot.core.database.connections import Connection
+from bot.core.database.connections import Row as Columns
 from bot.tape.index.database import LANE
 from bot.tape.index.ranking import Asked, Row, around, asked, best, read_row, scored
 from bot.tape.index.terms import parse_query, terms_of

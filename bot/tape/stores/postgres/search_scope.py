@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from bot.database.connections import Connection, Row
+from bot.core.database.connections import Connection, Row
 from bot.tape.index.database import LANE
 from bot.tape.index.documents import ASSISTANT, KINDS
 from bot.tape.index.labels import Labels, asks_for_labels, fits, read_labels

@@ -7,10 +7,10 @@ from typing import Any
 
 import anyio
 
-from bot.clock import Clock, SystemClock
-from bot.database.connections import Database
-from bot.database.wakeups import Wakeups
-from bot.errors import TapeNotFound
+from bot.core.clock import Clock, SystemClock
+from bot.core.database.connections import Database
+from bot.core.database.wakeups import Wakeups
+from bot.core.errors import TapeNotFound
 from bot.tape.chain import ChainLink
 from bot.tape.entries import TapeEntry
 from bot.tape.search import Hit, SearchQuery

@@ -7,9 +7,9 @@ import logging
 import anyio
 import psycopg
 
-from bot.database.connections import Connection, Database
-from bot.database.wakeups import Wakeups
-from bot.errors import DatabaseUnavailable
+from bot.core.database.connections import Connection, Database
+from bot.core.database.wakeups import Wakeups
+from bot.core.errors import DatabaseUnavailable
 
 logger = logging.getLogger(__name__)
 

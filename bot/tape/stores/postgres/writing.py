@@ -14,9 +14,9 @@ from uuid import UUID, uuid4
 
 import anyio.to_thread
 
-from bot.clock import Clock
-from bot.database.connections import Connection, Database, Row
-from bot.errors import TapeExists, TapeNotFound, VersionConflict
+from bot.core.clock import Clock
+from bot.core.database.connections import Connection, Database, Row
+from bot.core.errors import TapeExists, TapeNotFound, VersionConflict
 from bot.tape.entries import TapeEntry
 from bot.tape.store import HEADER, Parent, Segment, header
 from bot.tape.stores.folder import TapeFolder

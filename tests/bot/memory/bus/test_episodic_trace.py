@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from bot.errors import InvalidSearch, MemoryRefused
+from bot.core.errors import InvalidSearch, MemoryRefused
 from bot.memory.bus import episodic
 from bot.memory.bus.compartments import BUS
 from bot.memory.bus.episodes import ERASED_CONTENT, episode_of

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from problem_rig import Talk
 
-from bot.consolidation.policy import Policy, Range
-from bot.consolidation.worker import consolidate, record
+from bot.agent.consolidation.policy import Policy, Range
+from bot.agent.consolidation.worker import consolidate, record
 from bot.llm.base import ModelRequest
 from bot.memory.snapshot import HISTORY
 from bot.memory.spoken import TURN_START

@@ -9,7 +9,7 @@ from problem_rig import HOUR, Talk
 from sampling import examples
 
 from bot.agent.context import default_context
-from bot.errors import MemoryRefused
+from bot.core.errors import MemoryRefused
 from bot.memory.bus.entries import EPISODE
 from bot.memory.bus.naming import meant
 from bot.memory.bus.problems import LONGEST_NAME, MOST_OPEN

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sampling import examples
 from semantic_rig import DAY, Rig, drawn
 
-from bot.errors import MemoryRefused
+from bot.core.errors import MemoryRefused
 from bot.memory.bus.provenance import parse_episode_id
 
 TEXTS = (

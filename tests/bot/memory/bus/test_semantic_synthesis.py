@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from semantic_rig import DAY, SESSION, Rig, drawn
 
-from bot.errors import MemoryRefused
+from bot.core.errors import MemoryRefused
 from bot.memory.bus.compartments import BUS
 from bot.memory.bus.patterns import ranks_of
 from bot.memory.bus.records import SynthesizedPattern

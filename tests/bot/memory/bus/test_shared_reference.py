@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import examples
 
-from bot.errors import MemoryRefused
+from bot.core.errors import MemoryRefused
 from bot.memory.bus.compartments import Compartments
 from bot.memory.bus.records import SharedReference
 from bot.memory.bus.rendering import references_read, rendered

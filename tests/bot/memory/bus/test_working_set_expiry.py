@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 from problem_rig import HOUR, Talk
 
-from bot.clock import moment_from
-from bot.errors import MemoryRefused
+from bot.core.clock import moment_from
+from bot.core.errors import MemoryRefused
 from bot.memory.bus.compartments import BUS
 from bot.memory.facts.fold import bus_entry
 from bot.memory.gate.policy import WriteSignals

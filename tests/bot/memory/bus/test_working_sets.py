@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from problem_rig import HOUR, Talk
 
-from bot.errors import MemoryRefused
+from bot.core.errors import MemoryRefused
 from bot.memory.bus.entries import EPISODE
 from bot.memory.bus.notes import KINDS, notes_of, with_note, without_note, without_text
 from bot.memory.bus.working import MOST_BYTES, MOST_HOURS, held_until

@@ -1,0 +1,268 @@
+"""``/link`` and ``/unlink``: one person on several channels.
+
+A code is shown in one private chat, given in another, and confirmed in both: whoever was talked into giving
+a stranger's code is told what that does before it does anything. It is on no tape as one
+that could be looked up: what was typed and shown stays in the records of the two chats, where it is worthless
+once it was claimed, or ten minutes old.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from hashlib import sha256
+
+from bot.agent.commands.memory.numbers import key_of
+from bot.agent.commands.registry import Command, CommandContext, CommandReply
+from bot.bus import Address, Answer, BusError, Button
+from bot.bus.access.codes import PAIRING, is_code, new_code
+from bot.bus.access.roster import shown_name
+from bot.memory.facts.proposals import Outcome
+from bot.memory.linking import Linking, Refusal
+from bot.memory.people import Claim, Party, channel_of, identity_at
+
+logger = logging.getLogger(__name__)
+
+Send = Callable[[Answer], Awaitable[None]]
+"""Sends something to a chat. Raises ``BusError`` where it cannot."""
+
+_GROUP = (
+    "Ask me that in our private chat: it is about your own memory, which never comes into groups."
+)
+_NOTHING_WAITS = (
+    "Nothing waits to be confirmed here: it was answered, or is more than ten minutes old. "
+    "`/link` begins again."
+)
+_IS_IT_YOU = (
+    "Whoever was shown this code will know all that I know of you here, and I will know here what they "
+    "told me. Was it shown to you yourself, in your own chat with me on another channel? Then go on with "
+    "the button, or send the code again with `yes` behind it. If somebody else gave it to you, do nothing."
+)
+_REFUSALS: dict[Refusal, str] = {
+    "self": "That is the code of this very chat: send it to me on the other channel.",
+    "joined": "These two are one already: `/link` shows what is joined.",
+    "channel": "Both are on the same channel. I join one account on each channel.",
+    "wrong": "No chat waits with this code. A code is good once, and for ten minutes: "
+    "send `/link` on the other channel for a new one.",
+    "often": "Too many codes were wrong. Try again in an hour.",
+}
+_MOST_SHOWN = 5
+
+
+def link_commands(send: Send) -> list[Command]:
+    """Return ``/link`` and ``/unlink``.
+
+    Args:
+        send: Tells the other chats.
+    """
+
+    async def run_link(arguments: str, context: CommandContext) -> CommandReply:
+        if not context.asker.private or not context.asker.id:
+            return CommandReply(_GROUP)
+        word, _, rest = arguments.partition(" ")
+        number = int(rest) if rest.strip().isdecimal() else None
+        if not word:
+            return await _offer(context)
+        if word.lower() == "confirm":
+            return await _confirm(number, context, send)
+        if word.lower() == "refuse":
+            return await _refuse(number, context, send)
+        agreed = arguments.lower().endswith(" yes")
+        code = arguments[: -len(" yes")] if agreed else arguments
+        if not is_code(code, PAIRING):
+            return CommandReply(f"That is no code.\n\n{link.usage}")
+        if agreed:
+            return await _claim(code, context, send)
+        # It is looked up only then: a wrong one is no better known before.
+        return CommandReply(_IS_IT_YOU, buttons=(Button("It is my own", f"/link {code} yes"),))
+
+    async def run_unlink(arguments: str, context: CommandContext) -> CommandReply:
+        if not context.asker.private or not context.asker.id:
+            return CommandReply(_GROUP)
+        return await _unlink(arguments, context, send)
+
+    link = Command(
+        "link",
+        "join your memory on several channels",
+        (
+            ("CODE", "join this chat with the one that showed you the code"),
+            ("confirm", "yes, it is me who asked for that on the other channel"),
+            ("refuse", "no, it is not"),
+        ),
+        run_link,
+    )
+    unlink = Command("unlink", "part this channel from the others (asks first)", (), run_unlink)
+    return [link, unlink]
+
+
+# Joining.
+
+
+async def _offer(context: CommandContext) -> CommandReply:
+    linking, me = context.memory.scopes.linking, _party(context)
+    waits = linking.waiting(me.identity)
+    if waits is not None:
+        return CommandReply(_question(waits), buttons=_buttons(waits))
+    code = new_code(PAIRING)
+    await linking.offer(me, _digest(code))
+    return CommandReply(
+        f"{_listed(linking, me)}To join your memory on another channel with this one, send me there, in "
+        f"our private chat:\n\n`/link {code}`\n\nThen I ask you here to confirm it. The code is good "
+        "once, and for ten minutes. Give it to nobody: whoever is joined knows all that I know of you."
+    )
+
+
+async def _claim(code: str, context: CommandContext, send: Send) -> CommandReply:
+    linking = context.memory.scopes.linking
+    claim = await linking.claim(_party(context), _digest(code), key_of(context))
+    if not isinstance(claim, Claim):
+        return CommandReply(_REFUSALS[claim])
+    question = _question(claim)
+    await _tell(send, claim.offered, f"link-{claim.entry}", question, _buttons(claim))
+    return CommandReply(
+        f"This joins your memory here with that of {_who(claim.offered)}. Now confirm it there, within "
+        "ten minutes; if I have not asked you there, send me `/link` there. Until then nothing changes."
+    )
+
+
+async def _confirm(number: int | None, context: CommandContext, send: Send) -> CommandReply:
+    linking, me = context.memory.scopes.linking, _party(context)
+    move = await linking.confirm(me.identity, number, key_of(context))
+    if move is None or move.claim is None:
+        return CommandReply(_NOTHING_WAITS)
+    told = _told(await context.memory.scopes.carry_out(move))
+    other = move.claim.party
+    text = f"Joined with {_who(me)}: in private chats we have one memory now. {told}"
+    await _tell(send, other, f"link-{move.entry}", text)
+    await context.memory.refresh()
+    return CommandReply(
+        f"Joined with {_who(other)}: in private chats we have one memory now. {told} "
+        "`/unlink` parts them again."
+    )
+
+
+async def _refuse(number: int | None, context: CommandContext, send: Send) -> CommandReply:
+    linking, me = context.memory.scopes.linking, _party(context)
+    claim = await linking.refuse(me.identity, number)
+    if claim is None:
+        return CommandReply(_NOTHING_WAITS)
+    await _tell(
+        send, claim.party, f"link-{claim.entry}-no", f"{_who(me)} refused; nothing was joined."
+    )
+    return CommandReply("Refused; nothing was joined, and that code is void.")
+
+
+def _question(claim: Claim) -> str:
+    return (
+        f"{_who(claim.party)} gave me the code that I showed you here, to join both memories. Is that "
+        "you? Then confirm it: `/link confirm`. All that I know of you in either private chat will be "
+        "known in both. If it is not you: `/link refuse`."
+    )
+
+
+def _buttons(claim: Claim) -> tuple[Button, ...]:
+    # They name the claim: pressed late, they answer no other.
+    return (
+        Button("Confirm", f"/link confirm {claim.entry}"),
+        Button("Refuse", f"/link refuse {claim.entry}"),
+    )
+
+
+# Parting.
+
+
+async def _unlink(arguments: str, context: CommandContext, send: Send) -> CommandReply:
+    scopes, me = context.memory.scopes, _party(context)
+    people, key = scopes.linking.people, key_of(context)
+    before = people.members(me.identity)
+    word, _, state = arguments.lower().partition(" ")
+    done = people.moved_by(key)
+    if done is None:
+        if len(before) == 1:
+            return CommandReply("This channel is joined to no other: `/link` joins it.")
+        since = str(people.since(me.identity))
+        if word != "yes" or state not in ("", since):
+            return CommandReply(_ASKED.format(others=_others(scopes.linking, me)), buttons=(
+                Button("Part them", f"/unlink yes {since}"),
+                Button("Leave them joined", "/link"),
+            ))  # fmt: skip
+        done = await scopes.linking.leave(me.identity, key)
+    if done is None:
+        return CommandReply("This channel is joined to no other: `/link` joins it.")
+    await scopes.carry_out(done)
+    for identity in before:
+        if identity != me.identity:
+            text = f"{_who(me)} was parted from your memory here: each knows again what is its own."
+            await _tell(send, people.party(identity), f"unlink-{done.entry}-{identity}", text)
+    await context.memory.refresh()
+    return CommandReply(
+        "Parted. Here I know what I knew before, and what you told me here since; there the same. "
+        "`/link` joins them again."
+    )
+
+
+_ASKED = (
+    "This parts this channel from {others}. Here I will know what I knew before they were joined, and "
+    "what you told me here since; there the same. What was said and looked up in a chat meanwhile stays "
+    "there. What should be gone everywhere, erase first: `/memory forget`. To go on, send `/unlink yes`."
+)
+
+
+# Words.
+
+
+def _party(context: CommandContext) -> Party:
+    sender = context.heard.meta.get("sender")
+    name = sender.get("name") if isinstance(sender, dict) else ""
+    identity = identity_at(context.tape.name, context.asker.id)
+    return Party(identity, shown_name(str(name or "")), context.tape.name)
+
+
+def _who(party: Party) -> str:
+    # In code marks a name is shown as it is, whatever it tries.
+    channel = channel_of(party.identity)
+    return f"`{party.name}` on {channel}" if party.name else f"`{party.identity}`"
+
+
+def _others(linking: Linking, me: Party) -> str:
+    people = linking.people
+    others = [people.party(one) for one in people.members(me.identity) if one != me.identity]
+    return ", ".join(map(_who, others))
+
+
+def _listed(linking: Linking, me: Party) -> str:
+    others = _others(linking, me)
+    return f"Joined with {others}; `/unlink` parts this channel from them.\n\n" if others else ""
+
+
+def _told(outcome: Outcome) -> str:
+    """Return what became of the facts that came."""
+    told = outcome.of("approved", "known")
+    came = sum(one.proposal.op in ("add", "reopen") for one in told)
+    waits = len(outcome.of("pending"))
+    left = outcome.of("refused", "logged")
+    parts = [f"Facts that came along: {came}."]
+    if waits:
+        parts.append(f"{waits} wait for you: `/memory pending`.")
+    if left:
+        shown = "; ".join(f"“{one.proposal.text}” ({one.reason})" for one in left[:_MOST_SHOWN])
+        more = f", and {len(left) - _MOST_SHOWN} more" if len(left) > _MOST_SHOWN else ""
+        parts.append(f"Not believed now, and kept on record: {shown}{more}.")
+    return " ".join(parts)
+
+
+def _digest(code: str) -> str:
+    plain = "".join(sign for sign in code.upper() if sign.isalnum())
+    return sha256(plain.encode()).hexdigest()
+
+
+async def _tell(
+    send: Send, party: Party, answer: str, text: str, buttons: tuple[Button, ...] = ()
+) -> None:
+    """Tell another chat; what it must know it also learns by ``/link`` there."""
+    if not party.session:
+        return
+    try:
+        await send(Answer(Address.parse(party.session), answer, text, buttons=buttons))
+    except BusError as error:
+        logger.warning("a chat could not be told that memories are joined: %s", error)

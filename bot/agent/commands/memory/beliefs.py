@@ -1,0 +1,169 @@
+"""``/memory beliefs``: what was concluded, how sure it still is, what it rests on, and how to end it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from bot.agent.commands.memory.listing import number
+from bot.agent.commands.memory.numbers import beliefs_in, key_of
+from bot.agent.commands.memory.pending import accept as accept_pending
+from bot.agent.commands.memory.pending import drop as drop_pending
+from bot.agent.commands.memory.why import evidence_line
+from bot.agent.commands.memory.why import why as why_fact
+from bot.agent.commands.memory.wording import (
+    AUTHORS,
+    age,
+    listed,
+    literal,
+    short,
+    signals,
+    sure,
+)
+from bot.agent.commands.pages import page_of, paged
+from bot.agent.commands.registry import CommandContext, CommandReply
+from bot.core.clock import iso
+from bot.memory.bus.patterns import is_shown
+from bot.memory.bus.provenance import entry_of
+from bot.memory.bus.records import EpisodeEntry, SynthesizedPattern
+from bot.memory.facts.citing import cite
+from bot.memory.transcript import shown_time
+from bot.tape.entries import TapeEntry
+
+_NOTHING = "Nothing has been concluded yet."
+_HINT = (
+    "`/memory why pN` tells what one rests on, `/memory accept pN` says that it holds, "
+    "`/memory drop pN` ends it."
+)
+
+
+async def beliefs(page: str, context: CommandContext) -> CommandReply:
+    """Answer ``/memory beliefs``."""
+    found = [one for one in await context.memory.bus.semantic.search() if _is_own(one, context)]
+    if not found:
+        return CommandReply(_NOTHING)
+    parts = ["**What I concluded**\n" + "\n".join(_line(one, context) for one in found), _HINT]
+    text, buttons = paged("\n\n".join(parts), number(page), "/memory beliefs")
+    return CommandReply(text, buttons=buttons)
+
+
+def _is_own(pattern: SynthesizedPattern, context: CommandContext) -> bool:
+    return pattern.id in context.memory.home.compartments.patterns
+
+
+def _line(one: SynthesizedPattern, context: CommandContext) -> str:
+    told = f"{_named(one)} ({one.pattern_type}; {_standing(one, context)})"
+    return (
+        f"{told}: no longer relied on, {_reason(one, context)}" if one.status == "stale" else told
+    )
+
+
+def _named(one: SynthesizedPattern) -> str:
+    return f"**{one.id}.** {literal(short(one.text))}"
+
+
+def _standing(one: SynthesizedPattern, context: CommandContext) -> str:
+    """Return how sure a belief still is, and how long ago something confirmed it."""
+    zone = context.zone
+    old = age(iso(one.last_validated), zone.today(), zone.timezone)
+    since = "confirmed today" if old == "today" else f"last confirmed {old} ago"
+    return f"{sure(one.confidence_at(zone.now()))}, {since}"
+
+
+def _reason(one: SynthesizedPattern, context: CommandContext) -> str:
+    """Return why a belief stands as it does; entries of this chat by their numbers alone."""
+    return literal(one.reason.replace(f"{context.tape.name}#", "#"))
+
+
+async def why(arguments: str, context: CommandContext) -> CommandReply:
+    """Answer ``/memory why N`` and ``/memory why pN``."""
+    word, page = page_of(arguments)
+    names = beliefs_in(word)
+    if len(names) == 1:
+        return await _why_belief(names[0], page, context)
+    return await why_fact(arguments, context)
+
+
+async def _why_belief(name: str, page: int, context: CommandContext) -> CommandReply:
+    pattern = await context.memory.bus.semantic.get_pattern(name)
+    if pattern is None:
+        return CommandReply(_missing(name))
+    if not pattern.text or (pattern.status != "retired" and not is_shown(pattern)):
+        return CommandReply(f"{name} was forgotten: its words are gone.")
+    parts = [part async for part in _told(pattern, context)]
+    text, buttons = paged("\n".join(parts), page, f"/memory why {name} page")
+    return CommandReply(text, buttons=buttons)
+
+
+async def _told(pattern: SynthesizedPattern, context: CommandContext) -> AsyncIterator[str]:
+    """Yield what there is to tell of a belief, a line each."""
+    semantic = context.memory.bus.semantic
+    yield _named(pattern)
+    states = {"active": "Believed", "stale": "No longer relied on", "retired": "Ended"}
+    yield f"{states[pattern.status]}: a {pattern.pattern_type}, {_standing(pattern, context)}."
+    if pattern.reason:
+        yield f"Since: {_reason(pattern, context)}."
+    through = [one for one in pattern.evidence_ids if "#" not in one]
+    if through:
+        yield f"It is drawn from {', '.join(through)}, which in turn rest on what follows."
+    yield "It rests on:"
+    for one in await semantic.get_evidence_chain(pattern.id):
+        yield f"- {await _evidence(one, context)}"
+    if (entry := await semantic.decision_on(pattern.id)) is not None:
+        yield f"\n{_decision(entry, context)}"
+
+
+async def _evidence(one: EpisodeEntry, context: CommandContext) -> str:
+    place = one.id.replace(f"{context.tape.name}#", "#")
+    read = await entry_of(context.tape.store, one.id)
+    if read is None or one.content.get("missing") is True:
+        return f"entry {literal(place)}, which is not there any more"
+    if one.content.get("erased") is True:
+        return f"entry {literal(place)}, whose words were erased"
+    return evidence_line(cite(*read), context)
+
+
+def _decision(entry: TapeEntry, context: CommandContext) -> str:
+    """Return in words what the gate decided, and what it went by."""
+    decision, by = entry.data.get("decision"), str(entry.data.get("by"))
+    found: Mapping[str, Any] = decision if isinstance(decision, dict) else {}
+    went_by = entry.data.get("signals")
+    more = signals(went_by) if isinstance(went_by, dict) else ""
+    when = shown_time(entry.meta.get("ts"), context.zone.timezone)
+    who = AUTHORS.get(by, "a person asked")
+    reason = str(found.get("reason") or "approved")
+    return f"Decision of {when} ({who}): {reason}{f'; {more}' if more else ''}."
+
+
+async def accept(arguments: str, context: CommandContext) -> CommandReply:
+    """Answer ``/memory accept N`` and ``/memory accept pN``."""
+    if names := beliefs_in(arguments):
+        return await _revalidated(names, context, still_valid=True)
+    return await accept_pending(arguments, context)
+
+
+async def drop(arguments: str, context: CommandContext) -> CommandReply:
+    """Answer ``/memory drop N``, ``/memory drop pN`` and ``/memory drop all``."""
+    if names := beliefs_in(arguments):
+        return await _revalidated(names, context, still_valid=False)
+    return await drop_pending(arguments, context)
+
+
+async def _revalidated(
+    names: list[str], context: CommandContext, *, still_valid: bool
+) -> CommandReply:
+    semantic = context.memory.bus.semantic
+    told = []
+    for name in names:
+        pattern = await semantic.get_pattern(name)
+        if pattern is None:
+            told.append(_missing(name))
+            continue
+        cause = f"{key_of(context)}:{name}"
+        await semantic.revalidate(name, still_valid, cause=cause, asker=context.asker.id)
+        told.append(f"{'It holds' if still_valid else 'Ended'}: {_named(pattern)}")
+    return CommandReply(listed(told), change=context.memory.current)
+
+
+def _missing(name: str) -> str:
+    return f"There is no {name}. `/memory beliefs` lists them."

@@ -1,0 +1,115 @@
+"""What waits for a person, and whether anything is learned: pending, accept, drop, pause, resume."""
+
+from __future__ import annotations
+
+from bot.agent.commands.memory.changing import DONE
+from bot.agent.commands.memory.listing import number
+from bot.agent.commands.memory.numbers import Number, key_of, numbers_in
+from bot.agent.commands.memory.wording import line, listed
+from bot.agent.commands.registry import CommandContext, CommandReply
+from bot.bus import Button
+from bot.memory.facts.fact import Fact
+from bot.memory.facts.proposals import Batch, Decided, Operation, Proposal
+from bot.memory.facts.recorded import decision_on
+
+_A_PAGE = 4
+_ORIGINS = {
+    "import": "from an import",
+    "assistant": "in the assistant's words",
+    "tool": "from a tool's result",
+    "quoted": "from quoted text",
+}
+
+
+async def pending(page: str, context: CommandContext) -> CommandReply:
+    """Answer ``/memory pending``."""
+    waiting = context.memory.home.fold.pending()
+    if not waiting:
+        return CommandReply("Nothing waits for you.")
+    pages = (len(waiting) + _A_PAGE - 1) // _A_PAGE
+    at = min(max(number(page), 1), pages)
+    shown = waiting[(at - 1) * _A_PAGE : at * _A_PAGE]
+    parts = [f"**{len(waiting)} wait{'s' * (len(waiting) == 1)} for you**"]
+    parts += [await _item(fact, context) for fact in shown]
+    more = f" Page {at} of {pages}; `/memory pending N` shows another." if pages > 1 else ""
+    parts.append(f"`/memory accept N` believes it, `/memory drop N` or `drop all` does not.{more}")
+    buttons = [button for fact in shown for button in _buttons(fact)]
+    if at > 1:
+        buttons.append(Button("‹ Back", f"/memory pending {at - 1}"))
+    if at < pages:
+        buttons.append(Button("More ›", f"/memory pending {at + 1}"))
+    return CommandReply("\n\n".join(parts), buttons=tuple(buttons))
+
+
+async def _item(fact: Fact, context: CommandContext) -> str:
+    entry = await context.memory.home.batch(fact.admitted)
+    decided = decision_on(entry, fact.id) if entry is not None else None
+    why = f"; {decided.reason}" if decided is not None else ""
+    return f"{line(fact)}\n({_origin(fact)}{why})"
+
+
+def _origin(fact: Fact) -> str:
+    if not fact.evidence:
+        return "no person said it"
+    one = fact.evidence[-1]
+    return _ORIGINS.get(fact.origin) or f"{one.who} said it"
+
+
+def _buttons(fact: Fact) -> tuple[Button, Button]:
+    return (
+        Button(f"Accept {fact.id}", f"/memory accept {fact.id}"),
+        Button(f"Drop {fact.id}", f"/memory drop {fact.id}"),
+    )
+
+
+async def accept(arguments: str, context: CommandContext) -> CommandReply:
+    """Answer ``/memory accept N``."""
+    return await _decide("accept", arguments, context)
+
+
+async def drop(arguments: str, context: CommandContext) -> CommandReply:
+    """Answer ``/memory drop N`` and ``/memory drop all``."""
+    return await _decide("drop", arguments, context)
+
+
+async def _decide(op: Operation, arguments: str, context: CommandContext) -> CommandReply:
+    numbers = numbers_in(arguments)
+    if op == "drop" and arguments.strip().lower() == "all":
+        numbers = [Number(fact.id) for fact in context.memory.home.fold.pending()]
+        if not numbers and key_of(context) not in context.memory.home.fold.keys:
+            return CommandReply("Nothing waits for you.")
+    elif not numbers or any(one.shared for one in numbers):
+        return CommandReply(f"Which one? For example: `/memory {op} 3`. See `/memory pending`.")
+    proposals = tuple(Proposal(op, fact=one.id) for one in numbers)
+    batch = Batch(key_of(context), "person", proposals, asker=context.asker.id)
+    outcome = await context.memory.apply(batch)
+    told = listed(_decided(one) for one in outcome.decided)
+    return CommandReply(told or DONE, change=context.memory.current)
+
+
+def _decided(decided: Decided) -> str:
+    fact = decided.fact
+    if decided.verdict != "approved" or fact is None:
+        return f"{decided.reason[:1].upper()}{decided.reason[1:]}"
+    if fact.status == "dropped":
+        return f"Dropped: {line(fact)}"
+    closed = decided.closed
+    instead = f" (instead of {line(closed)})" if closed is not None else ""
+    return f"Accepted: {line(fact)}{instead}"
+
+
+async def pause(_: str, context: CommandContext) -> CommandReply:
+    """Answer ``/memory pause``."""
+    await context.memory.home.pause(paused=True)
+    return CommandReply(
+        "Memory is paused: from now on nothing is learned from what is said here, also not later. "
+        "What I know already stays, and `/memory add` still adds. `/memory resume` ends it."
+    )
+
+
+async def resume(_: str, context: CommandContext) -> CommandReply:
+    """Answer ``/memory resume``."""
+    await context.memory.home.pause(paused=False)
+    return CommandReply(
+        "I learn again from now on. What was said while memory was paused is not learned."
+    )

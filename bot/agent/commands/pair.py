@@ -1,0 +1,76 @@
+"""``/pair``: who may use the bot, and letting others in."""
+
+from __future__ import annotations
+
+from bot.agent.commands.pages import paged
+from bot.agent.commands.registry import Command, CommandContext, CommandReply
+from bot.bus import Address
+from bot.bus.access.codes import PAIRING, is_code
+from bot.bus.access.door import Door
+from bot.bus.access.wording import NO_SUCH_CODE, approved_text, removal_text
+
+_FORMS = (
+    ("CODE", "let in whom I gave this code"),
+    ("here", "let everybody in this group chat use me"),
+    ("remove ID", "take a person or a chat off, such as telegram:42"),
+)
+
+
+def pair_command(door: Door) -> Command:
+    """Return the command, for owners only.
+
+    Args:
+        door: Keeps the roster that it shows and changes.
+    """
+
+    async def run(arguments: str, context: CommandContext) -> CommandReply:
+        form, _, rest = arguments.partition(" ")
+        if not form or (form.isdecimal() and len(form) < 6):
+            return await _list(door, context, int(form or 1))
+        if form.lower() == "here":
+            return await _here(door, context)
+        if form.lower() == "remove":
+            return await _remove(door, rest.strip())
+        if not is_code(arguments, PAIRING):
+            return CommandReply(f"That is no code.\n\n{command.usage}")
+        paired = await door.approve(arguments)
+        return CommandReply(NO_SUCH_CODE if paired is None else approved_text(paired))
+
+    command = Command(
+        "pair", "show who may use me, and let others in", _FORMS, run, owner_only=True
+    )
+    return command
+
+
+async def _list(door: Door, context: CommandContext, page: int) -> CommandReply:
+    if not context.asker.private:
+        return CommandReply(
+            "Ask me that in private: the list is not for everybody here. "
+            "`/pair here` lets everybody in this chat use me."
+        )
+    text, buttons = paged((await door.listed()).text(), page, "/pair")
+    return CommandReply(text, buttons=buttons)
+
+
+async def _here(door: Door, context: CommandContext) -> CommandReply:
+    if context.asker.private:
+        return CommandReply(
+            "This chat is private already. Send `/pair here` in a group to let everybody there "
+            "use me."
+        )
+    address = Address.parse(context.tape.name)
+    # A topic of Telegram's is no place of its own; a thread of Discord's is, and its channel more.
+    thread = address.topic if address.channel.startswith("discord") else None
+    place = await door.allow_chat(f"{address.channel}:{thread or address.chat_id}")
+    if place is None:
+        return CommandReply("This chat cannot be let in: its id has a form that I do not know.")
+    return CommandReply(
+        f"Everybody in this chat may use me now. `/pair remove {place}` takes that back."
+    )
+
+
+async def _remove(door: Door, place: str) -> CommandReply:
+    if not place:
+        return CommandReply("Whom? For example: `/pair remove telegram:42`. `/pair` lists them.")
+    shown = "".join(c for c in place if c.isprintable() and c != "`")[:80]
+    return CommandReply(removal_text(shown, await door.remove(place)))

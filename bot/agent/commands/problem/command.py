@@ -1,0 +1,80 @@
+"""``/problem``: which form answers what."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from bot.agent.commands.parser import nearest
+from bot.agent.commands.problem.changing import (
+    background,
+    done,
+    new,
+    pause,
+    priority,
+    switch,
+)
+from bot.agent.commands.problem.listing import listing, show
+from bot.agent.commands.problem.noting import note
+from bot.agent.commands.registry import Command, CommandContext, CommandReply
+
+_FORMS: dict[str, Callable[[str, CommandContext], Awaitable[CommandReply]]] = {
+    "": listing,
+    "list": listing,
+    "new": new,
+    "switch": switch,
+    "pause": pause,
+    "resume": switch,
+    "background": background,
+    "done": done,
+    "priority": priority,
+    "show": show,
+    "note": note,
+}
+
+_SWITCHING = frozenset({"new", "switch", "pause", "resume", "background", "done"})
+_READING = frozenset({"", "list", "show"})
+
+_LISTED_FORMS = (
+    ("new NAME", "begin something that is kept apart, and work on it"),
+    ("switch X", "work on another one: by number or name; `general` is always there"),
+    ("pause", "put it aside, and go back to `general`; or `pause X`, `background X`"),
+    ("done", "end it, or `done X`; `list done` shows what has ended"),
+    ("show", "what is noted for it"),
+    ("note KIND TEXT", "note for it: `must`, `must-not`, `assume`, `ask`, `decide`, `draft NAME`"),
+    ("note drop KIND N", "take a note away"),
+    ("priority X N", "1 to 9, the highest first"),
+)
+
+
+async def _run(arguments: str, context: CommandContext) -> CommandReply:
+    form, rest = _parted(arguments)
+    chosen = listing if form.isdecimal() else _FORMS.get(form)
+    if chosen is None:
+        close = nearest(form, [name for name in _FORMS if name])
+        hint = f" Did you mean `/problem {close}`?" if close else ""
+        return CommandReply(f"There is no `/problem {form[:40]}`.{hint}\n\n{PROBLEM.usage}")
+    return await chosen(form if form.isdecimal() else rest, context)
+
+
+def _parted(arguments: str) -> tuple[str, str]:
+    parts = [*arguments.split(maxsplit=1), "", ""]
+    return parts[0].lower(), parts[1].strip()
+
+
+def _switches(arguments: str) -> bool:
+    return _parted(arguments)[0] in _SWITCHING
+
+
+def _changes(arguments: str) -> bool:
+    form = _parted(arguments)[0]
+    return form not in _READING and not form.isdecimal()
+
+
+PROBLEM = Command(
+    "problem",
+    "keep several things apart that we work on",
+    _LISTED_FORMS,
+    _run,
+    waits=_switches,
+    destructive=_changes,
+)

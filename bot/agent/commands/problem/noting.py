@@ -1,0 +1,80 @@
+"""``/problem note``: what is noted for the problem that is worked on."""
+
+from __future__ import annotations
+
+from bot.agent.commands.memory.wording import literal, short
+from bot.agent.commands.problem.changing import cause_of, recorded
+from bot.agent.commands.problem.wording import called
+from bot.agent.commands.registry import CommandContext, CommandReply
+from bot.memory.bus.notes import KINDS, NoteKind, notes_of, with_note, without_note
+from bot.memory.bus.records import WorkingSet, working_set_from
+from bot.memory.bus.working import Edit
+
+_SURE = 0.8
+"""Of what a person assumes."""
+
+_EXAMPLES = (
+    "`/problem note must stay below 500 €`, `/problem note ask Which hotel?`, "
+    "`/problem note decide by train because it is quiet`, `/problem note draft letter Dear …`, "
+    "`/problem note drop ask 1`"
+)
+
+
+async def note(arguments: str, context: CommandContext) -> CommandReply:
+    """Answer ``/problem note KIND TEXT`` and ``/problem note drop KIND N``.
+
+    A button says behind the number how the note begins: another one is not taken away.
+    """
+    word, rest = _parted(arguments)
+    drops = word == "drop"
+    if drops:
+        word, rest = _parted(rest)
+    kind = next((one for one in KINDS if one == word.replace("_", "-")), None)
+    number, begins = _parted(rest)
+    if kind is None or not rest or (drops and not _is_number(number)):
+        return CommandReply(f"For example: {_EXAMPLES}.")
+    edit = _dropping(kind, int(number), begins) if drops else _noting(kind, rest)
+    return await _change(kind, edit, context, "Noted" if not drops else "Left")
+
+
+async def _change(kind: NoteKind, edit: Edit, context: CommandContext, done: str) -> CommandReply:
+    bus, cause = context.memory.bus, cause_of(context)
+    working = await _changed_before(context, cause)
+    if working is None:
+        problem = await bus.problems.get_active()
+        working = await bus.working_sets.change(problem.problem_id, edit, cause=cause)
+    owner = await bus.problems.get(working.problem_id)
+    of = f" for {called(owner)}" if owner is not None else ""
+    lines = [
+        f"**{at}.** {literal(short(one))}" for at, one in enumerate(notes_of(working, kind), 1)
+    ]
+    return CommandReply("\n".join([f"{done}{of}, **{kind}**:", *(lines or ["nothing"])]))
+
+
+async def _changed_before(context: CommandContext, cause: str) -> WorkingSet | None:
+    """Return what this command made before a kill, so that it answers the same."""
+    entry = await recorded(context, cause)
+    records = entry.data.get("working") if entry is not None else None
+    return working_set_from(records[0]) if isinstance(records, list) and records else None
+
+
+def _noting(kind: NoteKind, text: str) -> Edit:
+    why = ""
+    if kind == "decide":
+        text, _, why = text.partition(" because ")
+    elif kind == "draft":
+        why, text = _parted(text, lower=False)
+    return lambda working: with_note(working, kind, text, why, _SURE)
+
+
+def _dropping(kind: NoteKind, number: int, begins: str) -> Edit:
+    return lambda working: without_note(working, kind, number, begins)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= 2
+
+
+def _parted(text: str, *, lower: bool = True) -> tuple[str, str]:
+    parts = [*text.split(maxsplit=1), "", ""]
+    return parts[0].lower() if lower else parts[0], parts[1].strip()

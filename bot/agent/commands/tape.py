@@ -1,0 +1,67 @@
+"""``/tape``: the state of the tape, its anchors, and searching it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from bot.agent.commands.belonging import belonging
+from bot.agent.commands.pages import fitting, page_of, paged
+from bot.agent.commands.parser import nearest
+from bot.agent.commands.registry import Command, CommandContext, CommandReply
+from bot.agent.tools.tape import anchors_on, find, render_anchors, render_hits, render_info
+from bot.tape.search import SearchQuery
+
+_LISTED = 20
+_LONGEST_SHOWN = 100
+
+
+async def _info(_: str, context: CommandContext) -> CommandReply:
+    return CommandReply(render_info(await context.tape.info()))
+
+
+async def _anchors(topic: str, context: CommandContext) -> CommandReply:
+    topic, page = page_of(topic)
+    found = await anchors_on(context.tape, topic, _LISTED)
+    return _reply(render_anchors(found, context.zone.timezone), page, f"/tape anchors {topic}")
+
+
+async def _search(words: str, context: CommandContext) -> CommandReply:
+    words, page = page_of(words)
+    if not words:
+        return CommandReply("What shall I look for? For example: `/tape search the green bicycle`.")
+    found = await find(context.tape, SearchQuery(words, limit=_LISTED))
+    told = render_hits(found, context.zone.timezone, belonging(context.fold))
+    return _reply(told, page, f"/tape search {words}")
+
+
+def _reply(text: str, page: int, command: str) -> CommandReply:
+    command = command.strip()
+    if len(command) > _LONGEST_SHOWN:
+        command = f"{command[:_LONGEST_SHOWN]}…"
+    shown, buttons = paged(text, page, f"{command} page")
+    return CommandReply(shown, buttons=fitting(buttons))
+
+
+_FORMS: dict[str, Callable[[str, CommandContext], Awaitable[CommandReply]]] = {
+    "": _info,
+    "anchors": _anchors,
+    "search": _search,
+}
+
+_LISTED_FORMS = (
+    ("anchors TOPIC", "where phases of this conversation began; without a topic, the newest"),
+    ("search WORDS", "find what was said here, however long ago"),
+)
+
+
+async def _run(arguments: str, context: CommandContext) -> CommandReply:
+    form, _, rest = arguments.partition(" ")
+    chosen = _FORMS.get(form.lower())
+    if chosen is None:
+        close = nearest(form.lower(), [name for name in _FORMS if name])
+        hint = f" Did you mean `/tape {close}`?" if close else ""
+        return CommandReply(f"There is no `/tape {form}`.{hint}\n\n{TAPE.usage}")
+    return await chosen(rest.strip(), context)
+
+
+TAPE = Command("tape", "show this conversation's tape, and search it", _LISTED_FORMS, _run)

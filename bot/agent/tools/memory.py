@@ -1,0 +1,123 @@
+"""The memory tools that write: save, daily, clear; and the one that shows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import tzinfo
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.agent.tools.concluding import conclude
+from bot.agent.tools.forgetting import FORGET
+from bot.agent.tools.reference import REFER
+from bot.agent.tools.registry import NoArguments, Tool, ToolContext, ToolOutcome, trimmed
+from bot.agent.tools.saving import CONCLUSIONS, Change, is_settled, noted, saving, told
+from bot.core.errors import MemoryRefused
+from bot.memory.bus.clearing import clear_bus
+from bot.memory.facts.fact import Fact
+from bot.memory.guards import check_date
+from bot.memory.snapshot import MemorySnapshot, check_note, numbered
+from bot.memory.transcript import shown_day
+
+
+class _Arguments(BaseModel):
+    model_config = ConfigDict(extra="forbid", json_schema_extra=trimmed)
+
+
+class SaveArguments(_Arguments):
+    """Arguments of ``memory.save``."""
+
+    changes: list[Change] = Field(min_length=1)
+
+
+class DailyArguments(_Arguments):
+    """Arguments of ``memory.daily``."""
+
+    content: str = Field(min_length=1)
+    date: str | None = Field(None, description="YYYY-MM-DD")
+
+
+async def _save(arguments: SaveArguments, context: ToolContext) -> ToolOutcome:
+    context.check_learning()
+    memory = context.memory
+    # What refuses the call refuses all of it: its conclusions are kept last.
+    batch = saving(arguments.changes, context)
+    outcome = await memory.apply(batch) if batch.proposals else None
+    drawn = [one for one in arguments.changes if one.op in CONCLUSIONS]
+    concluded = [await conclude(one, number, context) for number, one in enumerate(drawn)]
+    done = any(kept for kept, _ in concluded) or (outcome is not None and is_settled(outcome))
+
+    def answer(snapshot: MemorySnapshot) -> str:
+        facts = [] if outcome is None else [told(outcome, snapshot.version)]
+        return " ".join([*facts, *(said for _, said in concluded)])
+
+    return ToolOutcome(answer, "ok" if done else "error", change=memory.current)
+
+
+async def _daily(arguments: DailyArguments, context: ToolContext) -> ToolOutcome:
+    context.check_learning()
+    zone = context.zone
+    day = check_date(arguments.date, zone.today(), zone.retention_days)
+    content = noted(arguments.content, context)
+    return ToolOutcome(
+        f"Added to the notes of {day}.",
+        change=lambda snapshot: check_note(snapshot.with_daily(day, content), day),
+    )
+
+
+async def _show(_: NoArguments, context: ToolContext) -> ToolOutcome:
+    facts = context.memory.facts()
+    return ToolOutcome(describe(context.zone.read(), facts, context.zone.timezone))
+
+
+async def _clear(_: NoArguments, context: ToolContext) -> ToolOutcome:
+    if not context.may_clear:
+        raise MemoryRefused("in a group only an owner may clear it, with `/memory clear`")
+    memory = context.memory
+    if context.zone.read() == MemorySnapshot(context.zone.read().version):
+        raise MemoryRefused("memory is empty already")
+    await memory.apply(memory.clearing(f"call:{context.call}"))
+    await clear_bus(memory, f"call:{context.call}")
+    return ToolOutcome(
+        lambda snapshot: (
+            f"All memory is cleared (version {snapshot.version}); /memory undo brings the facts back."
+        ),
+        change=lambda snapshot: replace(snapshot.emptied(), reference=memory.reference()),
+    )
+
+
+def describe(snapshot: MemorySnapshot, facts: list[Fact], timezone: tzinfo | None) -> str:
+    """Return all of memory for a model: also the facts that the prompt has no room for.
+
+    Args:
+        snapshot: The zone.
+        facts: All that are believed.
+        timezone: The user's, for dates.
+    """
+    lines = [numbered(one.id, one.text, shown_day(one.valid_from, timezone)) for one in facts]
+    parts = [
+        f"Memory version {snapshot.version}: {len(facts)} facts, "
+        f"daily notes of {len(snapshot.dailies)} days.",
+        "\n".join(lines) or snapshot.long_term or "(long-term memory is empty)",
+    ]
+    if snapshot.shared:
+        parts.append(f"Shared with everyone:\n{snapshot.shared}")
+    if snapshot.reference:
+        parts.append(f"Reference:\n{snapshot.reference}")
+    parts += [f"### {note.date}\n{note.content}" for note in reversed(snapshot.dailies)]
+    return "\n\n".join(parts)
+
+
+SAVE = Tool(
+    "memory.save",
+    "Change long-term memory: add, change or end facts (to merge: change one, end the others); keep conclusions, "
+    "heuristics, policies (if ..., then ...).",
+    SaveArguments,
+    _save,
+)
+DAILY = Tool("memory.daily", "Note what happened today.", DailyArguments, _daily)
+SHOW = Tool("memory.show", "Show all of memory.", NoArguments, _show)
+CLEAR = Tool("memory.clear", "Clear all memory. Only if the user asks.", NoArguments, _clear)
+
+MEMORY_TOOLS: tuple[Tool[Any], ...] = (SAVE, DAILY, REFER, FORGET, SHOW, CLEAR)

@@ -1,0 +1,168 @@
+"""``problem.note``: the working set of the problem at hand, and switching between problems.
+
+What is switched is switched when the turn has ended.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal, cast
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome, trimmed
+from bot.core.errors import MemoryRefused
+from bot.memory.bus.carrying import refuse_orders
+from bot.memory.bus.compression import problems_text
+from bot.memory.bus.naming import meant
+from bot.memory.bus.notes import NoteKind, with_note, without_text
+from bot.memory.bus.records import Problem, WorkingSet
+from bot.memory.bus.working import summary_now
+from bot.memory.gate.secrets import looks_secret
+from bot.tape.search import GENERAL
+
+_SUMMARY = 300
+_IN_GROUPS = "in a group only an owner may do this, with `/problem`"
+_STATES: dict[str, Literal["paused", "background", "completed"]] = {
+    "pause": "paused",
+    "background": "background",
+    "complete": "completed",
+}
+
+
+class ProblemArguments(BaseModel):
+    """Arguments of ``problem.note``."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra=trimmed)
+
+    kind: Literal[
+        "list",
+        "must",
+        "must-not",
+        "assume",
+        "ask",
+        "decide",
+        "draft",
+        "drop",
+        "open",
+        "pause",
+        "background",
+        "complete",
+    ]
+    text: str = Field("", description="the note, or a problem's name")
+    why: str = Field("", description="or a draft's name")
+
+
+async def _work(arguments: ProblemArguments, context: ToolContext) -> ToolOutcome:
+    if arguments.kind == "list":
+        return await _list(context)
+    if arguments.kind == "open":
+        return await _open(arguments.text, context)
+    if (state := _STATES.get(arguments.kind)) is not None:
+        return await _put_aside(arguments.text, state, context)
+    if not arguments.text.strip():
+        raise MemoryRefused("a note has a text")
+    kind = None if arguments.kind == "drop" else cast("NoteKind", arguments.kind)
+    return await _note(kind, arguments.text, arguments.why, context)
+
+
+async def _list(context: ToolContext) -> ToolOutcome:
+    bus, pending = context.memory.bus, context.memory.home.fold.pending()
+    found = await bus.problems.list_by_state()
+    active = context.memory.fold.problem
+    noted = await bus.working_sets.compile(active, pending={fact.id for fact in pending})
+    shown = [
+        # Of the one at hand all notes stand below.
+        _shown(one, summarised=not noted or one.problem_id != active)
+        for one in found
+        if one.state != "completed"
+    ]
+    listed = problems_text(shown, active, context.zone.timezone)
+    return ToolOutcome("\n\n".join(filter(None, [listed, noted])))
+
+
+def _shown(problem: Problem, *, summarised: bool) -> Problem:
+    """Return what is told of a problem to one who works on another: its exported summary, in short."""
+    summary = "; ".join(summary_now(problem).splitlines())[:_SUMMARY] if summarised else ""
+    return replace(problem, working_set=None, messages=(), weight=(0, 0), summary=summary)
+
+
+async def _open(name: str, context: ToolContext) -> ToolOutcome:
+    _check_rights(context)
+    bus, cause = context.memory.bus, f"call:{context.call}"
+    if not name.strip():
+        raise MemoryRefused("name the problem")
+    found = meant(await bus.problems.list_by_state(), name)
+    if found is None or (found.state == "completed" and found.problem_id != name):
+        _check_text(name, context)
+        found = await bus.problems.create(name, cause=f"{cause}:new")
+    await bus.problems.want(found.problem_id, cause=cause)
+    if found.state == "active":
+        return ToolOutcome(f"{found.name!r} is the current problem.")
+    summary = await bus.working_sets.export_summary(found.problem_id)
+    return ToolOutcome(
+        f"{found.name!r} ({found.problem_id}) is opened once you have answered; answer now. "
+        f"What it came to so far:\n{summary or '(nothing)'}"
+    )
+
+
+async def _note(kind: NoteKind | None, text: str, why: str, context: ToolContext) -> ToolOutcome:
+    """Note something of a kind, or drop the note of this text where there is none."""
+    if context.memory.paused:
+        raise MemoryRefused("the user paused memory: nothing is noted until `/memory resume`")
+    if kind is not None:
+        # A draft's name may tell what its text is.
+        _check_text(f"{why}: {text}" if kind == "draft" else f"{text}\n{why}", context, kind)
+
+    def edit(working: WorkingSet) -> dict[str, Any]:
+        if kind is None:
+            return without_text(working, text)
+        return with_note(working, kind, text, why)
+
+    problem = context.memory.fold.problem
+    await context.memory.bus.working_sets.change(problem, edit, cause=f"call:{context.call}")
+    return ToolOutcome("Noted." if kind is not None else "Dropped.")
+
+
+async def _put_aside(
+    name: str, state: Literal["paused", "background", "completed"], context: ToolContext
+) -> ToolOutcome:
+    _check_rights(context)
+    problems, cause = context.memory.bus.problems, f"call:{context.call}"
+    active = await problems.get_active()
+    found = meant(await problems.list_by_state(), name) if name else active
+    if found is None:
+        raise MemoryRefused(f"there is no problem {name[:60]!r}")
+    if found.problem_id == GENERAL:
+        raise MemoryRefused("general is always there: open another problem instead")
+    if found.problem_id == active.problem_id:
+        await problems.want(GENERAL, leave=state, cause=cause)
+        return ToolOutcome(f"{found.name!r} will be {state} once you have answered; answer now.")
+    put = {
+        "paused": problems.pause,
+        "background": problems.background,
+        "completed": problems.complete,
+    }[state]
+    done = await put(found.problem_id, cause=cause)
+    return ToolOutcome(f"{found.name!r} is {state if done else found.state}.")
+
+
+def _check_text(text: str, context: ToolContext, kind: str = "") -> None:
+    """Refuse what is not to stand in every prompt: secrets, and orders that are not the user's."""
+    if (what := looks_secret(text)) is not None:
+        raise MemoryRefused(f"it looks like {what}")
+    refuse_orders(text, context.memory.fold.window.spoken(), drafted=kind == "draft")
+
+
+def _check_rights(context: ToolContext) -> None:
+    if not context.may_clear:
+        raise MemoryRefused(_IN_GROUPS)
+
+
+PROBLEM = Tool(
+    "problem.note",
+    "Note what the problem at hand needs. Open problems or put them aside only if the user asks.",
+    ProblemArguments,
+    _work,
+    lambda now: now.problems,
+)

@@ -1,0 +1,113 @@
+"""``memory.recall``: looks things up in memory, notes, history and on the tape.
+
+What it tells the model is of the problem that is worked on; commands, which answer a person, tell all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome, trimmed
+from bot.agent.tools.tape import anchors_on, find, render_anchors, render_hits
+from bot.core.errors import MemoryRefused
+from bot.memory.recall import fact_lines, recall, render_passages
+from bot.tape.search import LONGEST_QUERY, SearchQuery
+
+RunTask = Callable[[str, ToolContext], Awaitable[ToolOutcome]]
+"""Works on instructions in a sub-task, and returns the result with what is to be on the tape of it."""
+
+LONGEST_INSTRUCTIONS = 8_000
+"""Characters."""
+
+_LIMIT = 8
+_MOST_PHASES = 10
+_KINDS: dict[str, frozenset[str]] = {
+    "messages": frozenset({"message"}),
+    "tools": frozenset({"tool_call", "tool_result"}),
+    "history": frozenset({"event"}),
+}
+
+
+class RecallArguments(BaseModel):
+    """Arguments of ``memory.recall``."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra=trimmed)
+
+    query: str | None = Field(
+        None,
+        max_length=LONGEST_INSTRUCTIONS,
+        description="none: the newest",
+    )
+    days: int = Field(7, ge=1, le=36_500, description="back; default 7")
+    kind: Literal["messages", "tools", "history", "phases"] | None = None
+    who: str | None = Field(None, description="a name, or assistant")
+
+
+class TaskArguments(RecallArguments):
+    """Arguments of ``memory.recall`` where there are sub-tasks."""
+
+    aside: bool = Field(False, description="a sub-task searches at length")
+
+
+async def _recall(arguments: RecallArguments, context: ToolContext) -> ToolOutcome:
+    query = arguments.query or ""
+    if len(query) > LONGEST_QUERY:
+        raise MemoryRefused(f"the query is longer than {LONGEST_QUERY} characters")
+    timezone = context.zone.timezone
+    if arguments.kind == "phases":
+        found = await anchors_on(context.tape, query, _MOST_PHASES, context.problem)
+        return ToolOutcome(render_anchors(found, timezone))
+    if arguments.kind is not None or arguments.who is not None:
+        within = "days" in arguments.model_fields_set
+        wanted = SearchQuery(
+            query,
+            kinds=_KINDS[arguments.kind] if arguments.kind else None,
+            senders=frozenset({arguments.who}) if arguments.who else None,
+            problem=context.problem,
+            since=context.zone.now() - timedelta(days=arguments.days) if within else None,
+            # The message that asks holds no answer.
+            last=context.begins - 1,
+            limit=_LIMIT,
+        )
+        return ToolOutcome(render_hits(await find(context.tape, wanted), timezone))
+    passages = await recall(
+        context.tape,
+        context.zone.read(),
+        query,
+        days=arguments.days,
+        now=context.zone.now(),
+        timezone=timezone,
+        facts=fact_lines(context.memory, timezone),
+        vectors=context.vectors,
+        problem=context.problem,
+    )
+    return ToolOutcome(render_passages(passages))
+
+
+_NAME = "memory.recall"
+_DESCRIPTION = (
+    "Look up what was said, done and noted before, with dates and entries. phases: handoffs."
+)
+
+RECALL = Tool(_NAME, _DESCRIPTION, RecallArguments, _recall)
+
+
+def recall_tool(run: RunTask) -> Tool[TaskArguments]:
+    """Return the tool for a conversation, which may have a sub-task look at length.
+
+    Args:
+        run: Works on a sub-task.
+    """
+
+    async def answer(arguments: TaskArguments, context: ToolContext) -> ToolOutcome:
+        if not arguments.aside:
+            return await _recall(arguments, context)
+        if not (arguments.query or "").strip():
+            raise MemoryRefused("a sub-task needs a query that says what to find out")
+        return await run(arguments.query or "", context)
+
+    return Tool(_NAME, _DESCRIPTION, TaskArguments, answer)

@@ -1,0 +1,85 @@
+"""``memory.refer``: reads shared reference, and sets it where the gate lets what the user said carry it."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+
+from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome, trimmed
+from bot.core.errors import MemoryRefused
+from bot.memory.bus.provenance import episode_id
+from bot.memory.bus.values import check_key, check_value, leaves, no_secret, value_of
+from bot.memory.bus.written import Written
+from bot.memory.transcript import said
+from bot.memory.words import words_of
+
+_FEW_KEYS = 40
+
+
+class ReferArguments(BaseModel):
+    """Arguments of ``memory.refer``."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra=trimmed)
+
+    key: str = Field(min_length=1, max_length=64)
+    # Told as text, which every provider takes; what models give otherwise is taken as well.
+    value: Annotated[Any, WithJsonSchema({"type": "string"})] = Field(
+        None, description="to set; lists and objects as JSON"
+    )
+
+
+async def _refer(arguments: ReferArguments, context: ToolContext) -> ToolOutcome:
+    if arguments.value is None:
+        return ToolOutcome(await _read(arguments.key, context))
+    context.check_learning()
+    if not context.may_clear:
+        raise MemoryRefused("in a group only an owner may change it, with `/reference set`")
+    if not context.asking:
+        raise MemoryRefused("no message of the user is being answered that it could rest on")
+    key, value = check_key(arguments.key), arguments.value
+    value = check_value(key, value_of(key, value) if isinstance(value, str) else value)
+    no_secret(key, value)
+    current = await context.memory.bus.shared.get(key)
+    if current is not None and current.value == value:
+        return ToolOutcome(f"{key} says exactly this already (version {current.version}).")
+    written = await context.memory.bus.write_to_shared(
+        key, value, _grounds(key, value, context), by="assistant", cause=f"call:{context.call}"
+    )
+    status = "ok" if written else "error"
+    return ToolOutcome(_told(key, written), status, change=context.memory.current)
+
+
+def _grounds(key: str, value: Any, context: ToolContext) -> str:
+    """Return the id of the message that a value rests on: of those answered, the one that says most of it."""
+    wanted = {word for text in (key, *leaves(value)) for word in words_of(text)}
+    best = max(context.asking, key=lambda one: (len(wanted & {*words_of(said(one))}), one.id))
+    return episode_id(context.tape.name, best.id)
+
+
+async def _read(key: str, context: ToolContext) -> str:
+    bus = context.memory.bus
+    for store in (bus.shared, bus.shared_workspace):
+        if (found := await store.get(key)) is not None:
+            value = json.dumps(found.value, ensure_ascii=False)
+            return f"{key} = {value} {await store.cite(key)}"
+    keys = {*await bus.shared.keys(), *await bus.shared_workspace.keys()}
+    known = ", ".join(sorted(keys)[:_FEW_KEYS]) or "none"
+    return f"There is no {key!r}. The keys are: {known}."
+
+
+def _told(key: str, written: Written) -> str:
+    """Return what became of a write."""
+    if written:
+        return f"{key} is set (version {written.id})."
+    can = "" if written.held else f" The user can: `/reference set {key} …`."
+    return f"Not set: {written.why}{can}"
+
+
+REFER = Tool(
+    "memory.refer",
+    "Read or, as the user says, set an exact value: deadline, glossary, north_stars, priorities.",
+    ReferArguments,
+    _refer,
+)

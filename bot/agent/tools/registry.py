@@ -1,0 +1,252 @@
+"""The tool registry: names, argument models, and how a call is answered.
+
+A tool that changes memory, or the tape, returns what is to be written; whoever runs it writes that and
+the tool's result in one append, so that neither a kill nor a retry can make it happen twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from bot.core.errors import MemoryRefused, TapebotError
+from bot.llm.base import ToolCall, ToolSpec, Usage
+from bot.memory.longterm import LongTermMemory
+from bot.memory.snapshot import MemorySnapshot
+from bot.memory.vectors import VectorIndex
+from bot.memory.zone import Edit, MemoryZone
+from bot.tape.entries import TapeEntry
+from bot.tape.search import GENERAL
+from bot.tape.service import TapeService
+
+MAX_RESULT = 20_000
+"""Characters of a tool's result that reach the tape and the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """What a tool may use: its session's tape and memory, nothing of other sessions.
+
+    Attributes:
+        tape: The session's.
+        zone: Its memory zone.
+        memory: Its long-term memory.
+        seen: Memory as the model saw it when it made the call.
+        may_clear: Those who are answered may take from everybody here: it is their own chat, or they
+            own the bot.
+        turn: The running turn's id.
+        first: Id of the first entry in view.
+        begins: Id of the entry at which the running turn begins.
+        call: What makes the call unique on this tape.
+        asking: The messages that the turn answers.
+        vectors: Find messages by meaning; None where nothing does.
+        judged: Somebody judges later what is saved now.
+        problem: The one that is worked on: of what was said, done and noted of others nothing is for
+            the model.
+        spend: Told what the tool's own model calls consume.
+    """
+
+    tape: TapeService
+    zone: MemoryZone
+    memory: LongTermMemory
+    seen: MemorySnapshot
+    may_clear: bool = True
+    turn: str = ""
+    first: int = 1
+    begins: int = 1
+    call: str = ""
+    asking: Sequence[TapeEntry] = ()
+    vectors: VectorIndex | None = None
+    judged: bool = False
+    problem: str = GENERAL
+    spend: Callable[[Usage], None] = lambda _: None
+
+    def check_learning(self) -> None:
+        """See that something may be learned now.
+
+        Raises:
+            MemoryRefused: Memory is paused.
+        """
+        if self.memory.paused:
+            raise MemoryRefused("the user paused memory: nothing is learned until `/memory resume`")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutcome:
+    """What a tool answers.
+
+    Attributes:
+        content: The text for the model; made from the new snapshot where there is a change.
+        status: ``ok`` or ``error``.
+        change: An edit of the memory zone, to be written together with the result.
+        notes: Entries, to be written together with the result.
+        buttons: Labels and commands. Where there are any, the content behind its first paragraph is a question to the
+            user, which is shown below the turn's answer with these.
+    """
+
+    content: str | Callable[[MemorySnapshot], str]
+    status: str = "ok"
+    change: Edit | None = None
+    notes: Sequence[TapeEntry] = ()
+    buttons: tuple[tuple[str, str], ...] = ()
+
+    def text(self, snapshot: MemorySnapshot) -> str:
+        """Return the content, cut to what is kept."""
+        content = self.content if isinstance(self.content, str) else self.content(snapshot)
+        if len(content) > MAX_RESULT:
+            return f"{content[:MAX_RESULT]}\n… ({len(content) - MAX_RESULT} characters left out)"
+        return content
+
+
+def asked_in(entries: Iterable[TapeEntry], turn: str) -> list[TapeEntry]:
+    """Return the results of a turn's tools, among entries, that ask the user something with buttons."""
+    return [
+        one
+        for one in entries
+        if one.kind == "tool_result" and one.meta.get("turn") == turn and "buttons" in one.payload
+    ]
+
+
+ArgumentsT = TypeVar("ArgumentsT", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Availability:
+    """What there is now for tools to work on.
+
+    Attributes:
+        problems: Problems beside the general one that are not completed.
+        skills: Skills that can be read.
+    """
+
+    problems: bool = False
+    skills: bool = False
+
+
+class NoArguments(BaseModel):
+    """Arguments of a tool that takes none."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+@dataclass(frozen=True, slots=True)
+class Tool(Generic[ArgumentsT]):
+    """A tool.
+
+    Attributes:
+        name: As people and prompts know it: ``memory.save``.
+        description: For the model.
+        arguments: Validates what the model wrote.
+        run: Does it; raises ``TapebotError`` with a text that the model can act on.
+        applies: Says whether it is offered with what there is now; it is answered in any case.
+    """
+
+    name: str
+    description: str
+    arguments: type[ArgumentsT]
+    run: Callable[[ArgumentsT, ToolContext], Awaitable[ToolOutcome]]
+    applies: Callable[[Availability], bool] = lambda _: True
+
+    @property
+    def wire_name(self) -> str:
+        """The name as providers allow it."""
+        return self.name.replace(".", "_")
+
+    def spec(self) -> ToolSpec:
+        """Return it as the model sees it."""
+        return ToolSpec(self.wire_name, self.description, deepcopy(_schema(self.arguments)))
+
+
+@cache
+def _schema(arguments: type[BaseModel]) -> dict[str, Any]:
+    # Worked out once: each sub-task has a registry of its own.
+    schema = arguments.model_json_schema()
+    trimmed(schema)
+    inlined: dict[str, Any] = _without_references(schema, schema.pop("$defs", {}))
+    return inlined
+
+
+_BOUNDS = (
+    "title",
+    "default",
+    "minimum",
+    "maximum",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+)
+
+
+def trimmed(schema: dict[str, Any]) -> None:
+    """Leave out of a JSON Schema what validation does anyway: each prompt pays for it."""
+    for noise in ("title", "description", "additionalProperties"):
+        schema.pop(noise, None)
+    for name, field in schema.get("properties", {}).items():
+        for noise in _BOUNDS:
+            field.pop(noise, None)
+            field.get("items", {}).pop(noise, None)
+        either = [one for one in field.pop("anyOf", ()) if one != {"type": "null"}]
+        schema["properties"][name] = (either[0] | field) if either else field
+
+
+def _without_references(schema: Any, known: dict[str, Any]) -> Any:
+    """Return a schema with its parts in their places: some providers take no references."""
+    if isinstance(schema, list):
+        return [_without_references(one, known) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if (name := str(schema.get("$ref", "")).removeprefix("#/$defs/")) in known:
+        return _without_references(known[name], known)
+    return {key: _without_references(value, known) for key, value in schema.items()}
+
+
+class ToolRegistry:
+    """All tools of a program."""
+
+    def __init__(self, tools: Iterable[Tool[Any]] = ()) -> None:
+        self._tools = {tool.wire_name: tool for tool in tools}
+        # Sorted once: their order is part of the prompt's prefix.
+        self._specs = [
+            (self._tools[name], self._tools[name].spec()) for name in sorted(self._tools)
+        ]
+
+    def offered(self, available: Availability) -> list[ToolSpec]:
+        """Return the tools that are of use now, as the model sees them."""
+        return [spec for tool, spec in self._specs if tool.applies(available)]
+
+    def known(self, name: str) -> str | None:
+        """Return the wire name of the tool that a call names; None where there is none."""
+        wire = name.replace(".", "_")
+        return wire if wire in self._tools else None
+
+    async def answer(self, call: ToolCall, context: ToolContext) -> ToolOutcome:
+        """Run one call. What is wrong with it comes back as an error that the model can mend."""
+        tool = self._tools.get(call.name.replace(".", "_"))
+        if tool is None:
+            known = ", ".join(sorted(self._tools)) or "none"
+            return ToolOutcome(f"There is no tool {call.name!r}. The tools are: {known}.", "error")
+        try:
+            arguments = tool.arguments.model_validate_json(call.arguments or "{}")
+        except ValidationError as error:
+            return ToolOutcome(_explain(tool, error), "error")
+        try:
+            return await tool.run(arguments, context)
+        except TapebotError as error:
+            return ToolOutcome(f"Not done: {error}.", "error")
+
+
+def _explain(tool: Tool[Any], error: ValidationError) -> str:
+    problems = "; ".join(
+        f"{'.'.join(str(part) for part in one['loc']) or 'arguments'}: {one['msg']}"
+        for one in error.errors(include_url=False, include_input=False)
+    )
+    wanted = ", ".join(tool.arguments.model_fields) or "none"
+    return (
+        f"The arguments of {tool.wire_name} are wrong: {problems}. It takes: {wanted}. Try again."
+    )

@@ -1,0 +1,220 @@
+"""Looking through a tape, and ``tape.handoff``, which begins a new phase on it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from datetime import tzinfo
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome, trimmed
+from bot.core.errors import MemoryRefused, TapeError
+from bot.memory.bus.carrying import refuse_orders
+from bot.memory.gate.secrets import looks_secret
+from bot.memory.recall import Passage
+from bot.memory.snapshot import HISTORY
+from bot.memory.transcript import said_at, shown_time, speaker
+from bot.tape.entries import NOT_BOUNDARY, TapeEntry, anchor
+from bot.tape.search import MOST_HITS, Hit, SearchQuery, problem_of
+from bot.tape.service import TapeInfo, TapeService
+from bot.tape.store import Anchor, anchor_of
+
+# What anchors say, `tape.anchors` finds; most of it tells again what was said.
+_KINDS = frozenset({"message", "tool_result", "event"})
+_LOOKED_UP = re.compile(r"(?:memory|tape|task)[._]")
+_RESERVED = ("session/", "memory/", "auto_handoff/", "problem/")
+_NAME = re.compile(r"\w[\w ./-]{0,63}")
+
+
+class HandoffArguments(BaseModel):
+    """Arguments of ``tape.handoff``."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra=trimmed)
+
+    name: str = Field(description="as trip/booking")
+    summary: str = Field(min_length=1, max_length=4_000)
+    next_steps: list[Annotated[str, Field(max_length=400)]] = Field(
+        default_factory=list, max_length=20
+    )
+
+
+async def find(tape: TapeService, query: SearchQuery) -> list[Hit]:
+    """Search a tape for what was said and done; what only repeats the tape is left out.
+
+    Args:
+        tape: The session's.
+        query: What to look for; without kinds, in messages, tools' results and history.
+
+    Raises:
+        InvalidSearch: It cannot be answered as it is asked.
+    """
+    # Some of what is found will be left out.
+    wide = min(query.limit * 3, MOST_HITS)
+    hits = await tape.search(replace(query, kinds=query.kinds or _KINDS, limit=wide, neighbours=1))
+    found = [hit for hit in hits if hit.direct and _is_own(hit.entry)][: query.limit]
+
+    def within(around: Iterable[TapeEntry]) -> tuple[TapeEntry, ...]:
+        return tuple(
+            one
+            for one in around
+            if (query.last is None or one.id <= query.last)
+            and query.problem in (None, problem_of(one))
+        )
+
+    return [replace(hit, before=within(hit.before), after=within(hit.after)) for hit in found]
+
+
+def render_hits(
+    hits: Iterable[Hit], timezone: tzinfo | None, mark: Callable[[TapeEntry], str] = lambda _: ""
+) -> str:
+    """Return hits as records, each with what was said before and after it; every entry once.
+
+    Args:
+        hits: What was found.
+        timezone: The user's.
+        mark: Returns what is told of an entry beside who it is from.
+    """
+    hits = list(hits)
+    shown = {hit.entry.id for hit in hits}
+    lines = []
+    for hit in hits:
+        lines.append(_passage(hit.entry, timezone, mark).render())
+        around = [("before", one) for one in hit.before] + [("after", one) for one in hit.after]
+        for where, one in around:
+            if one.id not in shown:
+                shown.add(one.id)
+                lines.append(f"  {where}: {_passage(one, timezone, mark).render()[2:]}")
+    return "\n".join(lines) or "No matching records."
+
+
+async def anchors_on(
+    tape: TapeService, topic: str, limit: int, problem: str | None = None
+) -> list[Anchor]:
+    """Return the anchors that fit a topic best, best first; without one, the newest first.
+
+    Args:
+        tape: The session's.
+        topic: What about.
+        limit: Anchors at most.
+        problem: Only those of this problem; None for all.
+    """
+    if topic.strip():
+        about = SearchQuery(topic, kinds=frozenset({"anchor"}), problem=problem, limit=limit * 2)
+        found = [anchor_of(tape.name, hit.entry) for hit in await tape.search(about)]
+        return [one for one in found if one is not None and one.name not in NOT_BOUNDARY][:limit]
+    newest: list[Anchor] = []
+    for one in (await tape.store.list_anchors(tape.name))[::-1]:
+        if one.name not in NOT_BOUNDARY and await _is_of(tape, one, problem):
+            newest.append(one)
+            if len(newest) == limit:
+                break
+    return newest
+
+
+async def _is_of(tape: TapeService, one: Anchor, problem: str | None) -> bool:
+    """Say whether an anchor belongs to a problem: only its entry tells."""
+    if problem is None:
+        return True
+    return [problem_of(entry) for entry in await tape.read_entries(one.at, one.at)] == [problem]
+
+
+def render_anchors(anchors: Sequence[Anchor], timezone: tzinfo | None) -> str:
+    """Return anchors as records, one a line."""
+    lines = []
+    for one in anchors:
+        points = f", at #{one.entry_id}" if one.entry_id != one.at else ""
+        summary = str(one.state.get("summary") or "")
+        steps = one.state.get("next_steps")
+        if isinstance(steps, list) and steps:
+            summary = f"{summary} Next: {'; '.join(str(step) for step in steps)}"
+        told = Passage(shown_time(one.ts, timezone), one.name + points, summary, one.at, 0.0)
+        lines.append(told.render().rstrip(": "))
+    return "\n".join(lines) or "No matching anchors."
+
+
+def render_info(info: TapeInfo) -> str:
+    """Return the state of a tape, as a list."""
+    boundary = info.boundary
+    lines = [
+        f"- Tape: `{info.name}`" + (f" ({info.title})" if info.title else ""),
+        f"- Entries: {info.entries}; sealed segments: {info.segments}",
+        f"- Anchors: {info.anchors}",
+    ]
+    if boundary is not None:
+        since = f"{info.since_boundary} entries since"
+        lines.append(f"- This phase: `{boundary.name}` [#{boundary.at}], {since}")
+    if info.parent is not None:
+        lines.append(f"- Fork of: `{info.parent}`")
+    return "\n".join(lines)
+
+
+async def _handoff(arguments: HandoffArguments, context: ToolContext) -> ToolOutcome:
+    if not context.may_clear:
+        raise MemoryRefused("in a group only an owner may set the conversation aside, with `/new`")
+    name = arguments.name.strip()
+    if not _NAME.fullmatch(name) or name.lower().startswith(_RESERVED):
+        raise TapeError(
+            f"{name!r} cannot be a handoff's name: take up to 64 letters, digits, spaces and . / - "
+            f"that do not begin with {', '.join(_RESERVED)}"
+        )
+    told = "\n".join([arguments.summary, *arguments.next_steps])
+    if (what := looks_secret(f"{name}\n{told}")) is not None:
+        raise MemoryRefused(f"it looks like {what}")
+    # It is in the system prompt from then on; what comes next is told as steps to take.
+    refuse_orders(f"{name}\n{told}", context.memory.fold.window.spoken(), drafted=True)
+    state = {
+        "summary": arguments.summary,
+        "next_steps": arguments.next_steps,
+        "source": [context.first, max(context.first, context.begins - 1)],
+        "owner": "assistant",
+        "reason": "asked for by name",
+        # The running turn is not torn.
+        "keep_from": context.begins,
+    }
+    return ToolOutcome(
+        f"Handed off to {name}. What was said before this turn is out of view; the tape keeps it.",
+        notes=[anchor(name, state, turn=context.turn)],
+    )
+
+
+def _is_own(entry: TapeEntry) -> bool:
+    """True for what is told here first: no bookkeeping, and no result that tells the tape again."""
+    if entry.kind == "tool_result":
+        return not _LOOKED_UP.match(str(entry.payload.get("name")))
+    return entry.kind != "event" or entry.name == HISTORY
+
+
+def _passage(
+    entry: TapeEntry, timezone: tzinfo | None, mark: Callable[[TapeEntry], str]
+) -> Passage:
+    moment = said_at(entry)
+    when = shown_time(moment.isoformat(), timezone) if moment is not None else ""
+    who, text = _who(entry) + mark(entry), str(entry.payload.get("content") or "")
+    if entry.kind == "tool_call":
+        text = "; ".join(
+            [text] * bool(text) + [f"{c.get('name')}({c.get('arguments')})" for c in entry.calls]
+        )
+    elif entry.kind in ("anchor", "event"):
+        text = str(entry.data.get("summary") or entry.data.get("entry") or "")
+    return Passage(when, who, text, entry.id, 0.0)
+
+
+def _who(entry: TapeEntry) -> str:
+    if entry.kind == "message" and entry.payload.get("role") == "user":
+        return speaker(entry)
+    if entry.kind == "tool_result":
+        return f"tool {entry.payload.get('name')}"
+    if entry.kind in ("anchor", "event"):
+        return "history" if entry.name == HISTORY else f"{entry.kind} {entry.name}"
+    return "tapebot"
+
+
+HANDOFF = Tool(
+    "tape.handoff",
+    "Begin a new phase: your summary stands for what was said. Only if the topic is done, or the user asks.",
+    HandoffArguments,
+    _handoff,
+)

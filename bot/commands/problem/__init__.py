@@ -1,5 +1,0 @@
-"""``/problem``: what is worked on, and what is put aside for later."""
-
-from bot.commands.problem.command import PROBLEM
-
-__all__ = ["PROBLEM"]

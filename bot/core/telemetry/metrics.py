@@ -1,0 +1,208 @@
+"""Everything that is counted, by name; ``docs`` and dashboards go by this page.
+
+Counting costs next to nothing while ``instruments.switch_on`` was not called.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from bot.core.errors import SessionLost, TapebotError, VersionConflict
+from bot.core.telemetry.instruments import Counter, Histogram, Reading, Sampled
+
+_CALL = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0)
+_TOOL = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0)
+
+# Messages.
+
+PUBLISHED = Counter(
+    "tapebot_inbound_published_total",
+    "Messages that channels handed in, by what became of them: accepted, duplicate, full, refused.",
+    ("channel", "outcome"),
+)
+REDELIVERED = Counter(
+    "tapebot_inbound_redelivered_total",
+    "Messages that a session was given although an earlier holder may have worked on them.",
+)
+DELIVERY_SECONDS = Histogram(
+    "tapebot_delivery_seconds",
+    "From when a channel took an answer to its last word on it.",
+    ("channel", "outcome"),
+    bounds=_CALL,
+)
+INBOUND_DEPTH = Sampled(
+    "tapebot_inbound_messages",
+    "Messages accepted and not done with, of all processes that share the bus.",
+    ("queue",),
+)
+INBOUND_AGE = Sampled(
+    "tapebot_inbound_oldest_seconds",
+    "Age of the oldest message that is accepted and not done with.",
+    ("queue",),
+)
+UNDELIVERED = Sampled(
+    "tapebot_undelivered_answers",
+    "Answers that no channel has said its last word on, of all processes that share the bus.",
+)
+POISON = Sampled(
+    "tapebot_inbound_poison_total",
+    "Messages that this process set aside since everybody who worked on them died.",
+    kind="counter",
+)
+
+# Sessions.
+
+SESSIONS_HELD = Sampled("tapebot_sessions_held", "Sessions that this process has a worker for.")
+SESSIONS_FAILING = Sampled(
+    "tapebot_sessions_failing", "Sessions whose worker has failed and is tried again."
+)
+HOLDS = Sampled("tapebot_session_holds", "Sessions whose messages this process holds.")
+HOLDS_LOST = Sampled(
+    "tapebot_session_holds_lost_total",
+    "Sessions that this process lost because it could not renew them in time.",
+    kind="counter",
+)
+HOLDS_RENEWED = Sampled(
+    "tapebot_session_holds_renewed_total", "Renewals of sessions held.", kind="counter"
+)
+LEASES_LOST = Sampled(
+    "tapebot_leases_lost_total",
+    "Leases (channels, shards) that this process lost because it could not renew them in time.",
+    kind="counter",
+)
+LEASES_HELD = Sampled("tapebot_leases_held", "Leases that this process holds.")
+FENCED = Counter(
+    "tapebot_fenced_writes_total",
+    "Writes refused because another holder had the session by then.",
+    ("kind",),
+)
+ACKS_FENCED = Sampled(
+    "tapebot_fenced_acks_total",
+    "Acknowledgements refused because another holder had the message by then.",
+    kind="counter",
+)
+
+# Work.
+
+TURN_SECONDS = Histogram(
+    "tapebot_turn_seconds",
+    "From the messages to the answer on the tape, by how the turn ended: ok, error, stopped.",
+    ("outcome",),
+    bounds=(*_CALL, 320.0),
+)
+MODEL_SECONDS = Histogram(
+    "tapebot_model_call_seconds",
+    "One call of a language model, retries apart.",
+    ("model", "outcome"),
+    bounds=_CALL,
+)
+MODEL_TOKENS = Counter(
+    "tapebot_model_tokens_total",
+    "Tokens by model, purpose and kind: input (cached ones included), cached, output.",
+    ("model", "purpose", "kind"),
+)
+MODEL_COST = Counter(
+    "tapebot_model_cost_dollars_total",
+    "US dollars by model and purpose, of calls whose price is known.",
+    ("model", "purpose"),
+)
+MODEL_UNPRICED = Counter(
+    "tapebot_model_calls_unpriced_total", "Calls whose price is not known.", ("model",)
+)
+TOOL_SECONDS = Histogram(
+    "tapebot_tool_call_seconds",
+    "One call of a tool, by tool and outcome: ok, error.",
+    ("tool", "outcome"),
+    bounds=_TOOL,
+)
+CONSOLIDATION_SECONDS = Histogram(
+    "tapebot_consolidation_seconds",
+    "What the model makes of a session's conversation, by outcome: made, failed, cancelled.",
+    ("outcome",),
+    bounds=(*_CALL, 320.0),
+)
+CONSOLIDATIONS = Counter(
+    "tapebot_consolidations_total",
+    "Consolidations by what became of them: kept, dropped (what they were of had changed), failed.",
+    ("outcome",),
+)
+CONSOLIDATION_DUE = Sampled(
+    "tapebot_consolidation_due_sessions", "Sessions held whose consolidation is due."
+)
+CONSOLIDATION_MESSAGES = Sampled(
+    "tapebot_consolidation_due_messages", "Messages in those sessions that are not consolidated."
+)
+CONSOLIDATION_LAG = Sampled(
+    "tapebot_consolidation_lag_seconds", "How long the longest of those has been due."
+)
+ERRORS = Counter(
+    "tapebot_errors_total",
+    "Failures, by where they were met: session, turn, model, consolidation.",
+    ("where", "kind"),
+)
+CHECK_FAILURES = Counter(
+    "tapebot_check_failures_total", "Health checks that did not come out well.", ("check",)
+)
+SAMPLE_FAILURES = Counter(
+    "tapebot_sample_failures_total", "Values that could not be asked for.", ("sample",)
+)
+
+
+class Lag:
+    """Since when sessions are due for consolidation; keys are never shown."""
+
+    def __init__(self) -> None:
+        self._due: dict[str, tuple[float, int]] = {}
+
+    def due(self, session: str, messages: int) -> None:
+        """A session is due, with so many messages; it counts from when it first was."""
+        since, _ = self._due.get(session, (time.monotonic(), 0))
+        self._due[session] = (since, messages)
+
+    def done(self, session: str) -> None:
+        """A session is due no more, or no longer here."""
+        self._due.pop(session, None)
+
+    async def readings(self) -> list[Reading]:
+        """Return how it stands."""
+        oldest = min((since for since, _ in self._due.values()), default=None)
+        return [
+            Reading(CONSOLIDATION_DUE, len(self._due)),
+            Reading(CONSOLIDATION_MESSAGES, sum(count for _, count in self._due.values())),
+            Reading(CONSOLIDATION_LAG, 0.0 if oldest is None else time.monotonic() - oldest),
+        ]
+
+
+LAG = Lag()
+"""Of the sessions of this process."""
+
+
+def count_error(where: str, error: BaseException) -> None:
+    """Count a failure by its kind, and a late writer's as such.
+
+    Args:
+        where: ``session``, ``turn``, ``model``, ``consolidation``.
+        error: Of a group each one counts.
+    """
+    for one in _leaves(error):
+        ERRORS.add(1, where, type(one).__name__)
+        if isinstance(one, VersionConflict | SessionLost):
+            FENCED.add(1, type(one).__name__)
+
+
+def outcome_of(error: BaseException | None) -> str:
+    """Return a label for how something ended: ``ok``, an error of ours by name, or ``failed``."""
+    if error is None:
+        return "ok"
+    if isinstance(error, TapebotError):
+        return type(error).__name__
+    return "failed" if isinstance(error, Exception) else "cancelled"
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for one in error.exceptions:
+            yield from _leaves(one)
+    else:
+        yield error

@@ -1,0 +1,258 @@
+"""Notices when the event loop does not turn, says where it stands, and lets the process be stopped.
+
+Rule 1: a task on the loop gives a sign of life every second; a thread looks for it.
+Rule 2: only time counts in which this process could run. What stopped the whole process (SIGSTOP, a
+    suspended or starved machine) stopped the thread as well, and used no processor.
+Rule 3: C code such as ``re`` may hold the interpreter's lock without end, and then no thread runs; but it runs
+    signal handlers. A timer of the processor time used sends such a signal: its handler tells what the loop
+    was doing, and lets the threads run.
+Rule 4: while this process has nearly used up the memory there is a mark in the home folder: the kernel may kill it
+    at any moment, and says so to nobody.
+Rule 5: what is stopped meanwhile ends, since nothing on the loop can stop it, and so does what stands for long:
+    whoever started the process starts it again. The record of what it was doing stays behind.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import logging.handlers
+import os
+import queue
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack, asynccontextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import anyio
+
+from bot.core.telemetry.memory import memory_is_low
+from bot.core.telemetry.work import LOW_MEMORY, Work, current_work, kept_work
+
+logger = logging.getLogger(__name__)
+
+STALLED = 5.0
+"""Seconds without a turn of the loop that are a hang, and in which a process that hangs may still stop cleanly."""
+
+ENDED = 60.0
+"""Seconds without a turn of the loop after which the process ends by itself."""
+
+RECORD = "hang.json"
+"""The file in the home folder that says what a process that hangs is doing."""
+
+_BEAT = 1.0
+_LOOK = 0.25
+_LATE = 1.0
+"""Seconds between two looks of the thread beyond which only the processor time that was used counts."""
+
+_PROCESSOR = 2.0
+"""Seconds of processor time without a sign of life after which the signal is sent."""
+
+_YIELDED = 0.05
+_LOGGED = 2.0
+_FAILED = 70
+
+
+class Watchdog:
+    """Watches the event loop of the main thread.
+
+    Args:
+        folder: Where the record of a hang is written; None writes none.
+        stalled: Seconds without a turn that are a hang.
+        ended: Seconds after which the process ends by itself.
+        low_memory: Says whether the process has nearly used up the memory.
+    """
+
+    def __init__(
+        self,
+        folder: Path | None,
+        *,
+        stalled: float = STALLED,
+        ended: float = ENDED,
+        low_memory: Callable[[], bool] = memory_is_low,
+    ) -> None:
+        self._folder = folder
+        self._record = None if folder is None else folder / RECORD
+        self._memory_is_low = low_memory
+        self._low = False
+        self._stalled, self._ended = stalled, ended
+        self._beats, self._beat_at = 0, time.monotonic()
+        self._done = threading.Event()
+        self._loop_thread = threading.main_thread()
+        self._told = self._recorded = self._ending = False
+        self._stopped_at: int | None = None
+        self._doing: tuple[int, Work | None] | None = None
+
+    @asynccontextmanager
+    async def watching(self) -> AsyncIterator[None]:
+        """Watch the loop meanwhile."""
+        self._loop_thread = threading.current_thread()
+        with ExitStack() as stack:
+            if self._folder is not None:
+                stack.enter_context(kept_work(self._folder))
+            before = self._install()
+            thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
+            thread.start()
+            try:
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(self._live)
+                    try:
+                        yield
+                    finally:
+                        tasks.cancel_scope.cancel()
+            finally:
+                self._done.set()
+                thread.join()
+                if before is not None:
+                    signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+                    signal.signal(signal.SIGVTALRM, before)
+
+    def hear(self, *signals: signal.Signals) -> None:
+        """Hear of signals that asyncio handles, too, which it does only when the loop turns.
+
+        asyncio learns of them through its wake-up descriptor; the handler itself does nothing.
+        """
+        for one in signals:
+            signal.signal(one, self._on_stop)
+            signal.siginterrupt(one, False)
+
+    # On the loop.
+
+    def _install(self) -> Any:
+        if threading.current_thread() is not threading.main_thread():
+            return None
+        before = signal.signal(signal.SIGVTALRM, self._on_processor)
+        signal.siginterrupt(signal.SIGVTALRM, False)
+        return before
+
+    async def _live(self) -> None:
+        while True:
+            self._beats, self._beat_at = self._beats + 1, time.monotonic()
+            if threading.current_thread() is threading.main_thread():
+                signal.setitimer(signal.ITIMER_VIRTUAL, _PROCESSOR, _BEAT)
+            await anyio.sleep(_BEAT)
+
+    # In signal handlers, which interrupt whatever the loop's thread does.
+
+    def _on_processor(self, _: int, __: FrameType | None) -> None:
+        self._doing = self._beats, current_work()
+        if time.monotonic() - self._beat_at > _PROCESSOR:
+            time.sleep(_YIELDED)
+        while self._ending:
+            time.sleep(_YIELDED)
+
+    def _on_stop(self, _: int, __: FrameType | None) -> None:
+        if self._stopped_at is None:
+            self._stopped_at = self._beats
+
+    # In the thread.
+
+    def _watch(self) -> None:
+        beats, stood = self._beats, 0.0
+        moment, used = time.monotonic(), time.process_time()
+        while not self._done.wait(_LOOK):
+            self._look_at_memory()
+            now, used_now = time.monotonic(), time.process_time()
+            passed = now - moment
+            ran = passed if passed <= _LATE else min(passed, used_now - used)
+            moment, used = now, used_now
+            if self._beats != beats:
+                if self._told:
+                    self._goes_on(stood)
+                beats, stood = self._beats, 0.0
+                continue
+            stood += ran
+            if stood >= self._stalled:
+                self._stands(stood)
+                stopping = self._stopped_at is not None
+                if stopping or stood >= self._ended:
+                    self._end(stood, 128 + signal.SIGTERM if stopping else _FAILED)
+
+    def _look_at_memory(self) -> None:
+        low = self._memory_is_low()
+        if low == self._low:
+            return
+        self._low = low
+        logger.log(
+            logging.ERROR if low else logging.WARNING,
+            "the memory is nearly used up" if low else "there is memory again",
+        )
+        if self._folder is None:
+            return
+        mark = self._folder / LOW_MEMORY
+        with suppress(OSError):
+            if low:
+                mark.touch(0o600)
+            else:
+                mark.unlink(missing_ok=True)
+
+    def _stands(self, stood: float) -> None:
+        if not self._told:
+            self._told = True
+            logger.error(
+                "the event loop has not turned for %.0f s; it stands here:\n%s",
+                stood,
+                self._stack(),
+            )
+            if self._loop_thread is threading.main_thread():
+                # In code that waits, too, the handler tells what for.
+                signal.pthread_kill(self._loop_thread.ident or 0, signal.SIGVTALRM)
+        if not self._recorded and self._doing is not None and self._doing[0] == self._beats:
+            self._recorded = True
+            self._write(self._doing[1])
+
+    def _stack(self) -> str:
+        frame = sys._current_frames().get(self._loop_thread.ident or 0)  # noqa: SLF001 (there is no other way)
+        return "".join(traceback.format_stack(frame)).rstrip() if frame is not None else "(nowhere)"
+
+    def _write(self, work: Work | None) -> None:
+        if self._record is None or work is None:
+            logger.error("it works for no message")
+            return
+        messages = list(work.messages())
+        logger.error("it works for session %s, messages %s", work.session, messages or "(none)")
+        # Not synced: what a process wrote outlives it, and a power loss is no message's fault.
+        line = json.dumps({"session": work.session, "messages": messages, "at": time.time()})
+        try:
+            descriptor = os.open(self._record, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 (a descriptor has no path)
+                file.write(line)
+        except OSError as error:
+            logger.warning("the hang could not be recorded: %s", error)
+
+    def _goes_on(self, stood: float) -> None:
+        logger.warning("the event loop turns again; it had stood for %.1f s", stood)
+        if self._recorded and self._record is not None:
+            with suppress(OSError):
+                self._record.unlink(missing_ok=True)
+        self._told = self._recorded = False
+
+    def _end(self, stood: float, code: int) -> None:
+        why = (
+            "it was asked to stop" if self._stopped_at is not None else "nothing else would end it"
+        )
+        logger.critical(
+            "ending the process: the event loop stands since %.0f s, and %s", stood, why
+        )
+        self._ending = True
+        _flush_log(_LOGGED)
+        os._exit(code)
+
+
+def _flush_log(seconds: float) -> None:
+    """Give the thread that writes the log time for what waits."""
+    until = time.monotonic() + seconds
+    waiting = [
+        one.queue
+        for one in logging.getLogger().handlers
+        if isinstance(one, logging.handlers.QueueHandler) and isinstance(one.queue, queue.Queue)
+    ]
+    while time.monotonic() < until and not all(one.empty() for one in waiting):
+        time.sleep(_YIELDED)
+    time.sleep(2 * _YIELDED)

@@ -1,0 +1,48 @@
+"""Routes of beliefs: what was concluded from what happened."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from bot.inspector.api import API
+from bot.inspector.api.names import TapeName
+from bot.inspector.context import WebDep
+from bot.inspector.guard import Owner
+from bot.inspector.reading.beliefs import (
+    BeliefList,
+    BeliefWhy,
+    WhichBeliefs,
+    beliefs_in,
+    why_believed,
+)
+
+router = APIRouter(prefix=API, tags=["beliefs"])
+
+BeliefName = Annotated[str, Query(pattern=r"^p[0-9]{1,15}$", description="Such as `p3`.")]
+
+
+@router.get("/beliefs")
+async def beliefs(
+    *,
+    web: WebDep,
+    visitor: Owner,
+    tape: TapeName,
+    which: Annotated[
+        WhichBeliefs, Query(description="`current`: active and stale ones.")
+    ] = "current",
+    offset: Annotated[int, Query(ge=0, le=1_000_000, description="How many to pass over.")] = 0,
+    limit: Annotated[int, Query(ge=1, le=500, description="Most beliefs.")] = 100,
+) -> BeliefList:
+    """List what was concluded, the surest first: confidence, what it loses by the day, evidence.
+
+    To say that one holds, or to end it, are commands: `/memory accept p3`, `/memory drop p3`.
+    """
+    return await beliefs_in(web, visitor, tape, which=which, offset=offset, limit=limit)
+
+
+@router.get("/belief")
+async def belief(web: WebDep, visitor: Owner, tape: TapeName, name: BeliefName) -> BeliefWhy:
+    """Tell why something is believed: all that it rests on in the end, and the gate's decision."""
+    return await why_believed(web, visitor, tape, name)

@@ -1,0 +1,219 @@
+"""Commands: what there are, and giving one in a conversation, with the same checks as in the chat."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from typing import Annotated
+from urllib.parse import quote, urlencode
+
+import anyio
+from fastapi import APIRouter, Query
+from fastapi.responses import FileResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.agent.commands.parser import parse_command
+from bot.bus import WEB, Address, InvalidInbound, OutFile, Visitor
+from bot.core.errors import Refusal, TapeNotFound
+from bot.inspector.access.identities import CONSOLE
+from bot.inspector.api import API
+from bot.inspector.context import Web, WebDep
+from bot.inspector.guard import Member, Owner
+from bot.inspector.reading.sessions import is_conversation
+from bot.inspector.rendering import markdown
+from bot.inspector.transcript import TapeTranscript
+from bot.memory.spoken import is_from_elsewhere
+from bot.tape.store import TapeStore
+
+router = APIRouter(prefix=API, tags=["commands"])
+
+WITHIN = 30.0
+"""Seconds that a command may take before its answer is only on the tape."""
+
+_LOOKED_THROUGH = 500
+"""Newest entries among which it is looked for whether a conversation is private."""
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class Form(_Model):
+    """What may stand behind a command's name."""
+
+    form: str = Field(description="As it is written; capital letters stand for what is filled in.")
+    summary: str = Field(description="One line.")
+
+
+class CommandInfo(_Model):
+    """A command."""
+
+    name: str = Field(description="Without the slash.")
+    summary: str = Field(description="One line.")
+    forms: list[Form] = Field(description="What may stand behind the name.")
+    owner_only: bool = Field(description="Whether only an owner may give it.")
+
+
+class Commands(_Model):
+    """The commands that whoever asks may give."""
+
+    commands: list[CommandInfo]
+
+
+class Given(_Model):
+    """A command to be given."""
+
+    session: str = Field(
+        min_length=1, max_length=600, description="The conversation's key, such as `telegram:42`."
+    )
+    text: str = Field(
+        min_length=2, max_length=32_000, description="The command, such as `/memory undo`."
+    )
+    pressed: str | None = Field(
+        default=None,
+        max_length=200,
+        description="Id of the answer whose button it is, if it is one.",
+    )
+
+
+class AnswerButton(_Model):
+    """A button below an answer; pressing it is giving its command with the answer's id as `pressed`."""
+
+    label: str
+    command: str
+
+
+class AnswerFile(_Model):
+    """A file that goes out with an answer."""
+
+    name: str
+    url: str = Field(description="Where it is fetched.")
+
+
+class CommandAnswer(_Model):
+    """What a command answered."""
+
+    id: str = Field(description="The answer's id.")
+    text: str = Field(description="Markdown.")
+    html: str = Field(description="The same as HTML that holds formatted text alone.")
+    buttons: list[AnswerButton]
+    files: list[AnswerFile]
+
+
+@router.get("/commands")
+async def commands(web: WebDep, visitor: Member) -> Commands:
+    """List the commands that whoever asks may give, by name."""
+    listed = [
+        CommandInfo(
+            name=one.name,
+            summary=one.summary,
+            forms=[Form(form=form, summary=line) for form, line in one.forms],
+            owner_only=one.owner_only,
+        )
+        for one in web.commands.listed()
+        if visitor.role == "owner" or not one.owner_only
+    ]
+    return Commands(commands=listed)
+
+
+@router.post("/commands")
+async def command(web: WebDep, visitor: Member, given: Given) -> CommandAnswer:
+    """Give a command in a conversation, and return its answer.
+
+    The command and its answer are on the conversation's tape, with who gave it; the answer is shown here and not
+    in the chat. An owner may do so in any conversation, a member in their own on the web. Answers 504 where it
+    took too long: it goes on, and its answer will be on the tape.
+    """
+    place = await _place(web, visitor, given.session)
+    if parse_command(given.text) is None:
+        raise Refusal(422, "no_command", "only commands can be given here, such as /memory")
+    private = await is_private(web.store, place)
+    try:
+        answer = await web.desk.ask(
+            place, visitor, given.text, private=private, pressed=given.pressed, within=WITHIN
+        )
+    except TimeoutError as exc:
+        detail = f"there was no answer within {WITHIN:g} s; it goes on, look at the tape later"
+        raise Refusal(504, "timeout", detail) from exc
+    return CommandAnswer(
+        id=answer.id,
+        text=answer.text,
+        html=markdown(answer.text),
+        buttons=[AnswerButton(label=one.label, command=one.command) for one in answer.buttons],
+        files=[
+            AnswerFile(name=one.name, url=_address(given.session, answer.id, number))
+            for number, one in enumerate(answer.files)
+        ],
+    )
+
+
+@router.get("/commands/file", response_class=FileResponse)
+async def file(
+    web: WebDep,
+    visitor: Owner,  # noqa: ARG001 (owners only)
+    session: Annotated[str, Query(min_length=1, max_length=600, description="As for the command.")],
+    answer: Annotated[str, Query(min_length=1, max_length=200, description="The answer's id.")],
+    number: Annotated[int, Query(ge=0, le=99, description="Which of its files, from 0.")],
+) -> FileResponse:
+    """Fetch a file that went out with the answer to a command, such as `/memory export`."""
+    transcript = TapeTranscript(web.store, web.exports)
+    files = await transcript.files(session, answer)
+    found: OutFile | None = files[number] if number < len(files) else None
+    if found is None or not await anyio.Path(found.path).is_file():
+        raise Refusal(404, "not_found", "there is no such file, or it is not there any more")
+    name = quote(found.name.replace("\x00", ""), safe="")
+    headers = {
+        "Content-Disposition": f"attachment; filename*=UTF-8''{name}",
+        "Content-Security-Policy": "sandbox; default-src 'none'",
+    }
+    return FileResponse(found.path, headers=headers, media_type="application/octet-stream")
+
+
+async def is_private(store: TapeStore, place: Address) -> bool:
+    """Return whether a conversation is one person's with the bot, as its newest messages say.
+
+    Where nothing says so it is taken for a group, in which less is shown.
+    """
+    if place.channel in (WEB, CONSOLE):
+        return True
+    scanned = 0
+    try:
+        async with aclosing(store.read_back(place.session)) as entries:
+            async for entry in entries:
+                private = entry.meta.get("private")
+                # What was commanded from elsewhere says only what was found here before.
+                if isinstance(private, bool) and not is_from_elsewhere(entry):
+                    return private
+                scanned += 1
+                if scanned == _LOOKED_THROUGH:
+                    break
+    except TapeNotFound:
+        pass
+    return False
+
+
+async def _place(web: Web, visitor: Visitor, session: str) -> Address:
+    """Return a conversation as the place of a command.
+
+    Raises:
+        Refusal: It is none, or not the visitor's to command.
+        TapeNotFound: Nothing was ever said there.
+    """
+    try:
+        place = Address.parse(session)
+    except InvalidInbound as error:
+        raise Refusal(422, "invalid_request", str(error)) from error
+    if place.session != session:
+        raise Refusal(422, "invalid_request", f"{session} is no conversation")
+    if visitor.role != "owner" and place != visitor.address:
+        raise Refusal(403, "owners_only", "only an owner may give commands in this conversation")
+    if not is_conversation(session):
+        raise Refusal(422, "invalid_request", f"{session} is a memory, and no conversation")
+    if place != visitor.address:
+        # A command would begin what nobody ever began.
+        await web.store.version(session)
+    return place
+
+
+def _address(session: str, answer: str, number: int) -> str:
+    query = urlencode({"session": session, "answer": answer, "number": number})
+    return f"{API}/commands/file?{query}"

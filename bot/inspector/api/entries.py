@@ -1,0 +1,243 @@
+"""Routes of entries: a tape as it is, in ranges, found, and as it grows."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.core.errors import Refusal
+from bot.inspector.api import API
+from bot.inspector.api.names import EntryId, TapeName
+from bot.inspector.context import Web, WebDep
+from bot.inspector.guard import Owner
+from bot.inspector.reading import entries as reading
+from bot.inspector.reading.categories import Category
+from bot.inspector.reading.finding import Asked, find
+from bot.inspector.reading.telling import decisions, evidence, full_text, is_markdown, plain
+from bot.inspector.rendering import markdown
+from bot.tape.entries import Kind
+
+router = APIRouter(prefix=API, tags=["entries"])
+
+_TITLE = 120
+
+
+class EntryModel(BaseModel):
+    """An entry in short."""
+
+    model_config = ConfigDict(frozen=True, from_attributes=True)
+
+    id: int = Field(description="Its place on the tape, from 1.")
+    kind: str = Field(
+        description="`message`, `tool_call`, `tool_result`, `anchor`, `event`, `system`."
+    )
+    name: str = Field(description="Of an event or anchor; empty for others.")
+    time: str = Field(description="When it was said, else recorded, ISO 8601; empty where unknown.")
+    who: str = Field(description="Whose it is; empty where it is nobody's.")
+    turn: str = Field(description="The turn that it belongs to; empty where it says none.")
+    problem: str = Field(description="The problem that it belongs to.")
+    category: Category = Field(description="What it is to people.")
+    text: str = Field(description="One line of plain text, at most 300 characters.")
+    boundary: bool = Field(description="It cuts the context: a chapter begins.")
+    erased: bool = Field(description="Its words are gone: somebody wanted them forgotten.")
+
+
+class EntriesModel(BaseModel):
+    """A part of a tape; ids without an entry were dropped by a reset, or are damaged."""
+
+    model_config = ConfigDict(frozen=True)
+
+    entries: tuple[EntryModel, ...] = Field(description="Oldest first.")
+    version: int = Field(description="Id of the tape's last entry.")
+
+
+class FoundModel(BaseModel):
+    """What was found on a tape."""
+
+    model_config = ConfigDict(frozen=True)
+
+    entries: tuple[EntryModel, ...]
+    ranked: bool = Field(description="The best stand first; else the newest.")
+    next: int | None = Field(description="Give it as `before` to look further back.")
+
+
+class ChapterModel(BaseModel):
+    """An anchor of a tape: where a chapter begins, or memory was consolidated."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    id: int = Field(description="Id of the anchor itself.")
+    entry: int = Field(description="Id of the entry that it points at; mostly its own.")
+    time: str
+    title: str = Field(description="What it says, cut where it is long.")
+    boundary: bool = Field(description="It cuts the context.")
+
+
+class ChaptersModel(BaseModel):
+    """The newest chapter marks of a tape, oldest first."""
+
+    model_config = ConfigDict(frozen=True)
+
+    anchors: tuple[ChapterModel, ...]
+    total: int = Field(description="How many there are.")
+    first: int = Field(description="Id of the oldest entry that is there.")
+    version: int = Field(description="Id of the last entry.")
+
+
+class PlaceModel(BaseModel):
+    """An entry elsewhere."""
+
+    model_config = ConfigDict(frozen=True)
+
+    tape: str
+    entry: int
+
+
+class CitingModel(BaseModel):
+    """A fact that rests on the entry."""
+
+    model_config = ConfigDict(frozen=True)
+
+    tape: str = Field(description="The tape that it is remembered on.")
+    number: int = Field(description="Its number there.")
+    text: str
+    status: str
+
+
+class EntryDetail(EntryModel):
+    """All of an entry."""
+
+    payload: dict[str, Any] = Field(description="As it is on the tape.")
+    meta: dict[str, Any] = Field(description="As it is on the tape.")
+    full: str = Field(description="All its words, or what it says in words; plain text.")
+    html: str | None = Field(description="Of an answer: its Markdown as safe HTML.")
+    decisions: tuple[str, ...] = Field(description="What the write gate decided here, a line each.")
+    evidence: tuple[PlaceModel, ...] = Field(description="What it rests on.")
+    facts: tuple[CitingModel, ...] = Field(description="What is remembered because of it.")
+
+
+@router.get("/entries")
+async def entries(
+    web: WebDep,
+    visitor: Owner,  # noqa: ARG001
+    tape: TapeName,
+    first: EntryId,
+    last: EntryId,
+) -> EntriesModel:
+    """Return the entries of an id range, both ends included: 500 ids at most."""
+    if not first <= last < first + reading.MOST:
+        raise Refusal(422, "invalid_request", f"last: give first to first + {reading.MOST - 1}")
+    found = await reading.window(web.store, tape, first, last)
+    return EntriesModel(entries=models(found), version=await web.store.version(tape))
+
+
+@router.get("/entry")
+async def entry(
+    web: WebDep,
+    visitor: Owner,  # noqa: ARG001
+    tape: TapeName,
+    id: EntryId,  # noqa: A002 (as entries call it)
+) -> EntryDetail:
+    """Return all of one entry, with what it rests on and what rests on it."""
+    return await detail(web, tape, id)
+
+
+async def detail(web: Web, tape: str, number: int) -> EntryDetail:
+    """Return all of one entry.
+
+    Raises:
+        TapeNotFound: There is no such tape or entry.
+    """
+    found = await reading.one_entry(web.store, tape, number)
+    words = full_text(found)
+    told = EntryModel.model_validate(reading.short(found)).model_dump()
+    return EntryDetail(
+        **{**told, "turn": await reading.turn_with(web.store, tape, found)},
+        payload=found.payload,
+        meta=found.meta,
+        full=words,
+        html=markdown(words) if is_markdown(found) else None,
+        decisions=tuple(map(plain, decisions(found))),
+        evidence=tuple(PlaceModel(tape=name, entry=one) for name, one in evidence(found)),
+        facts=tuple(
+            CitingModel(tape=scope, number=fact.id, text=fact.text, status=fact.status)
+            for scope, fact in await reading.citing(web, tape, number)
+        ),
+    )
+
+
+@router.get("/entries/found")
+async def found(
+    web: WebDep,
+    visitor: Owner,  # noqa: ARG001
+    tape: TapeName,
+    *,
+    words: Annotated[str, Query(max_length=1_000)] = "",
+    category: Annotated[list[Category] | None, Query(max_length=12)] = None,
+    kinds: Annotated[list[Kind] | None, Query(max_length=6)] = None,
+    sender: Annotated[
+        str, Query(max_length=300, description="A name, an id, or `assistant`.")
+    ] = "",
+    problem: Annotated[str, Query(max_length=100)] = "",
+    since: Annotated[datetime | None, Query(description="With its zone.")] = None,
+    until: Annotated[datetime | None, Query(description="With its zone.")] = None,
+    before: EntryId | None = None,
+    limit: Annotated[int, Query(ge=1, le=200)] = 100,
+) -> FoundModel:
+    """Find entries by words, category, kind, person, problem and time.
+
+    Words alone, or of messages, answers, tools and anchors, are looked up in the index, best first. Else the
+    tape is read back, a portion with each request: an answer may be empty and have a `next`.
+    """
+    asked = Asked(
+        words=words,
+        categories=frozenset(category or ()),
+        kinds=frozenset(kinds or ()),
+        sender=sender,
+        problem=problem,
+        since=since,
+        until=until,
+        before=before,
+        limit=limit,
+    )
+    result = await find(web.store, tape, asked)
+    return FoundModel(entries=models(result.entries), ranked=result.ranked, next=result.next)
+
+
+@router.get("/entries/anchors")
+async def anchors(
+    web: WebDep,
+    visitor: Owner,  # noqa: ARG001
+    tape: TapeName,
+    limit: Annotated[int, Query(ge=1, le=2_000)] = 500,
+) -> ChaptersModel:
+    """Return chapter marks, oldest first, and where the tape begins and ends."""
+    marks, total = await reading.chapters(web.store, tape, limit)
+    shown = tuple(
+        ChapterModel(
+            name=plain(one.name),
+            id=one.at,
+            entry=one.entry_id,
+            time=one.ts,
+            title=_title(one.state),
+            boundary=one.cuts,
+        )
+        for one in marks
+    )
+    first, version = await reading.first_id(web.store, tape), await web.store.version(tape)
+    return ChaptersModel(anchors=shown, total=total, first=first, version=version)
+
+
+def models(found: list[reading.Short]) -> tuple[EntryModel, ...]:
+    """Return entries as the API tells them."""
+    return tuple(EntryModel.model_validate(one) for one in found)
+
+
+def _title(state: dict[str, Any]) -> str:
+    told = next((state[key] for key in ("title", "name", "summary") if state.get(key)), "")
+    line = " ".join(plain(str(told)).split())
+    return line if len(line) <= _TITLE else line[: _TITLE - 1].rstrip() + "…"

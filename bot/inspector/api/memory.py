@@ -1,0 +1,142 @@
+"""How memory stands, of a conversation or in a scope."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.inspector.api import API
+from bot.inspector.api.names import TapeName
+from bot.inspector.context import Web, WebDep
+from bot.inspector.guard import Owner
+from bot.inspector.reading.facts import Remembered, chosen, last_change, remembered
+from bot.memory.fold import SessionFold
+from bot.memory.scope import Kind
+
+router = APIRouter(prefix=API, tags=["memory"])
+
+
+class ZoneNow(BaseModel):
+    """The memory zone that counts now."""
+
+    model_config = ConfigDict(frozen=True)
+
+    version: int
+    opened: int = Field(description="Id of the anchor that opens it.")
+    sealed: int = Field(description="Id of the anchor that seals it.")
+    at: str = Field(description="When it was written, ISO 8601 in UTC.")
+    in_prompt: bool = Field(description="The prompt shows this version; else an earlier one until the "
+                            "next boundary or consolidation.")  # fmt: skip
+    long_term: str = Field(description="Markdown.")
+    shared: str = Field(description="Markdown.")
+    reference: str = Field(description="Values and beliefs, a line each.")
+    notes: list[tuple[str, str]] = Field(description="Day and Markdown, oldest first.")
+
+
+class Consolidation(BaseModel):
+    """How consolidation of a conversation stands."""
+
+    model_config = ConfigDict(frozen=True)
+
+    state: Literal["never", "done", "failed"]
+    at: str = Field(description="Of the last one, done or failed, ISO 8601; empty for never.")
+    entry: int | None = Field(description="Id of the entry that records it.")
+    error: str = Field(description="Why it failed; it is retried.")
+    waiting: int = Field(description="Messages that are not consolidated yet.")
+
+
+class MemoryView(BaseModel):
+    """What is remembered of a conversation, or in a scope."""
+
+    model_config = ConfigDict(frozen=True)
+
+    tape: str
+    scope: str = Field(description="The tape that its facts are on.")
+    kind: Kind = Field(
+        description="Whose they are: the conversation's, a person's, or everybody's."
+    )
+    session: str = Field(
+        description="The conversation in which commands change it; empty where none is known."
+    )
+    identities: list[str] = Field(description="Of the person whose they are, joined ones included.")
+    paused: bool = Field(description="Nothing is learned.")
+    active: int = Field(description="Facts that are believed.")
+    pending: int = Field(description="Facts that wait for a person.")
+    ended: int = Field(description="Facts that hold no longer.")
+    erased: int = Field(description="Facts whose words are gone for good.")
+    shared: int = Field(description="Facts that everybody reads.")
+    last_change: int | None = Field(
+        description="What `/memory undo` would take back; `/memory undo ID` takes back that alone."
+    )
+    subjects: list[tuple[str, int]] = Field(description="Of what is believed, with how many facts.")
+    consolidation: Consolidation | None = Field(description="Null of a scope.")
+    zone: ZoneNow | None = Field(description="Null of a scope, and where there is none yet.")
+
+
+@router.get("/memory")
+async def get_memory(web: WebDep, visitor: Owner, tape: TapeName) -> MemoryView:
+    """Return how memory stands, of a conversation or in a scope.
+
+    A private conversation's facts belong to the person, a group's to the group; everybody reads those of
+    the workspace.
+    """
+    return await memory_view(web, await remembered(web, visitor, tape))
+
+
+async def memory_view(web: Web, held: Remembered) -> MemoryView:
+    """Return how memory stands."""
+    facts = held.facts.facts.values()
+    active = held.facts.active()
+    subjects: dict[str, int] = {}
+    for one in chosen(active, "active", "", None):
+        name = one.subject.strip().lower()
+        subjects[name] = subjects.get(name, 0) + 1
+    fold = held.conversation
+    return MemoryView(
+        tape=held.tape,
+        scope=held.home.name,
+        kind=held.kind,
+        session=held.session,
+        identities=list(web.scopes.identities(held.home.name)),
+        paused=held.facts.paused,
+        active=len(active),
+        pending=len(held.facts.pending()),
+        ended=sum(bool(one.text) and one.status not in ("active", "pending") for one in facts),
+        erased=sum(not one.text for one in facts),
+        shared=len(held.workspace.active()),
+        last_change=await last_change(held),
+        subjects=list(subjects.items()),
+        consolidation=_consolidation(fold) if fold is not None else None,
+        zone=_zone(fold) if fold is not None else None,
+    )
+
+
+def _consolidation(fold: SessionFold) -> Consolidation:
+    failed, done = fold.failure, fold.consolidated
+    last = failed if failed is not None else done
+    return Consolidation(
+        state="failed" if failed is not None else "never" if done is None else "done",
+        at=str(last.meta.get("ts") or "") if last is not None else "",
+        entry=last.id if last is not None else None,
+        error=str(failed.data.get("error") or "") if failed is not None else "",
+        waiting=fold.window.unconsolidated,
+    )
+
+
+def _zone(fold: SessionFold) -> ZoneNow | None:
+    span, zone = fold.zone.span, fold.zone.snapshot
+    if span is None:
+        return None
+    return ZoneNow(
+        version=zone.version,
+        opened=span[0],
+        sealed=span[1],
+        at=fold.zone.saved_at,
+        in_prompt=fold.frozen_span == span,
+        long_term=zone.long_term,
+        shared=zone.shared,
+        reference=zone.reference,
+        notes=[(one.date, one.content) for one in zone.dailies],
+    )

@@ -1,0 +1,93 @@
+"""What the write gate did not let into memory: what waits for a person, and what was turned down."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.inspector.api import API
+from bot.inspector.api.names import Cursor, TapeName
+from bot.inspector.context import Web, WebDep
+from bot.inspector.guard import Owner
+from bot.inspector.reading.decisions import (
+    DecisionView,
+    EvidenceView,
+    evidence_of,
+    reasons_of,
+    turned_down,
+)
+from bot.inspector.reading.facts import FactView, Remembered, remembered
+from bot.memory.facts.fact import Fact
+
+router = APIRouter(prefix=API, tags=["memory"])
+
+_TURNED_DOWN = 20
+"""Newest decisions that kept something out, as shown."""
+
+
+class Waiting(BaseModel):
+    """A fact that waits for a person."""
+
+    model_config = ConfigDict(frozen=True)
+
+    fact: FactView
+    reason: str = Field(description="Why it is not believed.")
+    evidence: EvidenceView | None = Field(description="The newest piece.")
+
+
+class Quarantine(BaseModel):
+    """What the write gate did not let into memory."""
+
+    model_config = ConfigDict(frozen=True)
+
+    tape: str
+    scope: str
+    session: str
+    total: int = Field(description="Facts that wait.")
+    waiting: list[Waiting]
+    next: int | None = Field(description="Cursor of what follows; null at the end.")
+    turned_down: list[DecisionView] = Field(
+        description="The newest that were refused, or are on record only; on the first page."
+    )
+
+
+@router.get("/quarantine")
+async def list_quarantine(
+    web: WebDep,
+    visitor: Owner,
+    tape: TapeName,
+    cursor: Cursor = 0,
+    limit: Annotated[int, Query(ge=1, le=200, description="How many.")] = 50,
+) -> Quarantine:
+    """List what waits for a person's decision, with the reason, and what was lately turned down."""
+    return await quarantine(web, await remembered(web, visitor, tape), cursor, limit)
+
+
+async def quarantine(web: Web, held: Remembered, cursor: int, limit: int) -> Quarantine:
+    """Return what waits, and what was turned down; see ``list_quarantine``."""
+    pending = held.facts.pending()
+    end = cursor + limit
+    reasons = await reasons_of(held.home, pending[cursor:end])
+    shown = [await _waiting(web, held, one, reasons.get(one.id, "")) for one in pending[cursor:end]]
+    lately = [] if cursor else await turned_down(held.home, held.facts.last, _TURNED_DOWN)
+    return Quarantine(
+        tape=held.tape,
+        scope=held.home.name,
+        session=held.session,
+        total=len(pending),
+        waiting=shown,
+        next=end if end < len(pending) else None,
+        turned_down=lately,
+    )
+
+
+async def _waiting(web: Web, held: Remembered, fact: Fact, reason: str) -> Waiting:
+    newest = Fact(fact.id, fact.text, evidence=fact.evidence[-1:])
+    evidence = await evidence_of(web.store, newest)
+    return Waiting(
+        fact=held.view(fact),
+        reason=reason,
+        evidence=evidence[0] if evidence else None,
+    )

@@ -1,0 +1,166 @@
+"""Routes of sessions: which conversations there are, and how each stands."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Depends, Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.core.errors import Refusal
+from bot.inspector.api import API
+from bot.inspector.api.names import TapeName
+from bot.inspector.context import WebDep
+from bot.inspector.guard import Owner
+from bot.inspector.reading.sessions import (
+    Directory,
+    Session,
+    directory,
+    is_conversation,
+    memories,
+)
+
+router = APIRouter(prefix=API, tags=["sessions"])
+
+DirectoryDep = Annotated[Directory, Depends(directory)]
+"""A route's parameter: conversations in short."""
+
+Words = Annotated[str, Query(max_length=200, description="Words of its key, title or people.")]
+Channel = Annotated[str, Query(max_length=32, description="Only those of this channel.")]
+Cursor = Annotated[str, Query(max_length=2_000, description="`next` of the answer before.")]
+
+
+class SessionModel(BaseModel):
+    """A conversation in short."""
+
+    model_config = ConfigDict(frozen=True)
+
+    tape: str = Field(description="The conversation's key.")
+    channel: str = Field(description="Where it takes place.")
+    title: str = Field(description="As people named it; empty where nobody did.")
+    people: tuple[str, ...] = Field(description="Who spoke last, the newest first; at most four.")
+    last_turn: str | None = Field(description="When a turn last began, ISO 8601.")
+    entries: int = Field(description="Id of the last entry: how many it has ever had.")
+    waiting: int = Field(description="Messages that are not consolidated yet.")
+    turns: int = Field(description="Turns that ended, commands not counted.")
+    prompt_tokens: int = Field(description="Tokens of all requests to the model.")
+    cached_tokens: int = Field(description="How many of them came from the provider's cache.")
+    completion_tokens: int = Field(description="Tokens of the model's answers.")
+    cost: float | None = Field(description="US dollars; null where a price is unknown.")
+    problem: str = Field(description="Id of the problem that is worked on.")
+    problem_name: str = Field(description="What people call it; empty for `general`.")
+    home: str = Field(description="The tape that what is learned here belongs to.")
+    state: Literal["answering", "undelivered", "unconsolidated", "damaged", "idle"] = Field(
+        description="A turn runs; an answer has no receipt; the last consolidation failed; the tape "
+        "cannot be read; none of these."
+    )
+
+
+class SessionsModel(BaseModel):
+    """Conversations, what was used last first."""
+
+    model_config = ConfigDict(frozen=True)
+
+    sessions: tuple[SessionModel, ...]
+    total: int = Field(description="How many there are of those asked for.")
+    unread: int = Field(
+        description="How many were not read yet since the start, and stand last until they are; every "
+        "request reads some."
+    )
+    next: str | None = Field(description="Give it as `cursor` for those that follow.")
+    channels: tuple[str, ...] = Field(description="Of all conversations.")
+
+
+class MemoryModel(BaseModel):
+    """A tape that holds what is known of a person, or what everybody reads."""
+
+    model_config = ConfigDict(frozen=True)
+
+    tape: str = Field(description="Its key: give it as `tape`.")
+    identities: tuple[str, ...] = Field(description="Whose; none for what everybody reads.")
+
+
+@router.get("/sessions")
+async def sessions(
+    *,
+    found: DirectoryDep,
+    visitor: Owner,  # noqa: ARG001
+    words: Words = "",
+    channel: Channel = "",
+    cursor: Cursor = "",
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+) -> SessionsModel:
+    """List conversations, what was used last first."""
+    listing = await found.newest(words=words, channel=channel, after=place_of(cursor), limit=limit)
+    return SessionsModel(
+        sessions=tuple(map(session_model, listing.sessions)),
+        total=listing.total,
+        unread=listing.unread,
+        next=cursor_of(listing.next),
+        channels=listing.channels,
+    )
+
+
+@router.get("/session")
+async def session(found: DirectoryDep, visitor: Owner, tape: TapeName) -> SessionModel:  # noqa: ARG001
+    """Tell how one conversation stands."""
+    one = await found.get(tape) if is_conversation(tape) else None
+    if one is None:
+        raise Refusal(404, "not_found", f"there is no conversation {tape!r}")
+    return session_model(one)
+
+
+@router.get("/memories")
+async def whose(web: WebDep, visitor: Owner) -> list[MemoryModel]:  # noqa: ARG001
+    """List whose memory there is beside conversations: of people, and what everybody reads."""
+    there = await memories(await web.store.list_tapes(), web.scopes)
+    return [MemoryModel(tape=tape, identities=identities) for tape, identities in there]
+
+
+def session_model(one: Session) -> SessionModel:
+    """Return a conversation as the API tells it."""
+    return SessionModel(
+        tape=one.tape,
+        channel=one.channel,
+        title=one.title,
+        people=one.people,
+        last_turn=one.last_turn or None,
+        entries=one.version,
+        waiting=one.waiting,
+        turns=one.turns,
+        prompt_tokens=one.usage.prompt_tokens,
+        cached_tokens=one.usage.cached_tokens,
+        completion_tokens=one.usage.completion_tokens,
+        cost=one.usage.cost,
+        problem=one.problem,
+        problem_name=one.problem_name,
+        home=one.home,
+        state=one.state,  # type: ignore[arg-type]
+    )
+
+
+def cursor_of(place: tuple[str, str] | None) -> str | None:
+    """Return a place in the order as a text for an address."""
+    if place is None:
+        return None
+    return base64.urlsafe_b64encode(json.dumps(place).encode()).decode()
+
+
+def place_of(cursor: str) -> tuple[str, str] | None:
+    """Return the place of a cursor; None for the beginning.
+
+    Raises:
+        Refusal: It is none.
+    """
+    if not cursor:
+        return None
+    try:
+        used, tape = json.loads(base64.urlsafe_b64decode(cursor.encode()))
+    except (binascii.Error, ValueError, TypeError, RecursionError) as error:
+        raise Refusal(422, "invalid_request", "cursor: give `next` of an answer") from error
+    if not (isinstance(used, str) and isinstance(tape, str)):
+        raise Refusal(422, "invalid_request", "cursor: give `next` of an answer")
+    return used, tape

@@ -1,0 +1,138 @@
+"""Routes of statistics: tokens, cost, time and memory by day."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.inspector.api import API
+from bot.inspector.api.names import TapeName
+from bot.inspector.context import Web, WebDep
+from bot.inspector.guard import Owner
+from bot.inspector.reading.counting import Day, percentile
+from bot.inspector.reading.statistics import Figures, Summary, figures
+from bot.llm.base import Usage
+
+router = APIRouter(prefix=API, tags=["statistics"])
+
+FiguresDep = Annotated[Figures, Depends(figures)]
+"""A route's parameter: what was counted."""
+
+Days = Annotated[int, Query(ge=1, le=365, description="How many days, today included.")]
+
+
+class ModelUsage(BaseModel):
+    """What one model consumed on one day."""
+
+    model_config = ConfigDict(frozen=True)
+
+    model: str = Field(description="Its name; `unknown` where the tape does not tell it.")
+    prompt_tokens: int
+    cached_tokens: int = Field(description="Of those, as far as providers tell: from their cache.")
+    completion_tokens: int
+    cost: float | None = Field(description="US dollars; null where a price is unknown.")
+    calls: int
+
+
+class DayModel(BaseModel):
+    """One day, in the user's time zone."""
+
+    model_config = ConfigDict(frozen=True)
+
+    day: str = Field(description="ISO 8601.")
+    turns: int = Field(description="Turns that ended, commands not counted.")
+    failed: int = Field(description="Of those, that failed.")
+    p50_ms: float | None = Field(description="Milliseconds that half of the turns took at most.")
+    p95_ms: float | None = Field(description="Milliseconds that 95 % of them took at most.")
+    waited_p50_ms: float | None = Field(
+        description="Milliseconds that half of the messages waited for their turn at most, from when the "
+        "platform says that they were sent: its clock may count whole seconds."
+    )
+    usage: tuple[ModelUsage, ...] = Field(description="By model: turns, summaries, consolidations.")
+    facts: int = Field(description="Beliefs that are active at the day's end.")
+    zone_bytes: int = Field(description="Bytes of the memory zones at the day's end.")
+    entries: int = Field(description="Entries of the tapes at the day's end.")
+
+
+class StatisticsModel(BaseModel):
+    """Figures by day, without gaps."""
+
+    model_config = ConfigDict(frozen=True)
+
+    tape: str | None = Field(description="Of this tape alone; null for all.")
+    timezone: str
+    days: tuple[DayModel, ...]
+    tapes: int = Field(description="Tapes that there are to be read.")
+    read: int = Field(description="Of those, read to their end; every request reads some more.")
+    complete: bool = Field(description="Whether all are.")
+    left_out: int = Field(description="Tapes beyond the most that are read; ask for them by name.")
+
+
+@router.get("/statistics")
+async def statistics(
+    *,
+    web: WebDep,
+    counted: FiguresDep,
+    visitor: Owner,  # noqa: ARG001
+    days: Days = 30,
+    tape: TapeName | None = None,
+) -> StatisticsModel:
+    """Tell by day what models consumed, how long turns took, and how memory grew.
+
+    The first look at many conversations takes several requests: ask again until `complete`.
+    """
+    return statistics_model(web, tape, await summary_of(web, counted, days, tape))
+
+
+async def summary_of(web: Web, counted: Figures, days: int, tape: str | None) -> Summary:
+    """Return the figures of the last days, today included.
+
+    Raises:
+        TapeNotFound: There is no such tape.
+    """
+    today = web.agent.clock.now().astimezone(web.agent.timezone).date()
+    return await counted.summary(today - timedelta(days=days - 1), today, tape)
+
+
+def statistics_model(web: Web, tape: str | None, found: Summary) -> StatisticsModel:
+    """Return figures as the API tells them."""
+    return StatisticsModel(
+        tape=tape,
+        timezone=web.agent.timezone_name,
+        days=tuple(
+            _day(day.isoformat(), one) for day, one in zip(found.days, found.of, strict=True)
+        ),
+        tapes=found.tapes,
+        read=found.read,
+        complete=found.complete,
+        left_out=found.left_out,
+    )
+
+
+def _day(day: str, one: Day) -> DayModel:
+    return DayModel(
+        day=day,
+        turns=one.turns,
+        failed=one.failed,
+        p50_ms=percentile(one.ms, 0.5),
+        p95_ms=percentile(one.ms, 0.95),
+        waited_p50_ms=percentile(one.waited, 0.5),
+        usage=tuple(_usage(model, one.usage[model]) for model in sorted(one.usage)),
+        facts=one.level.facts,
+        zone_bytes=one.level.zone,
+        entries=one.level.entries,
+    )
+
+
+def _usage(model: str, usage: Usage) -> ModelUsage:
+    return ModelUsage(
+        model=model,
+        prompt_tokens=usage.prompt_tokens,
+        cached_tokens=usage.cached_tokens,
+        completion_tokens=usage.completion_tokens,
+        cost=usage.cost,
+        calls=usage.calls,
+    )

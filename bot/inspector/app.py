@@ -1,0 +1,108 @@
+"""The site's application: the API, the pages, and the chat's routes."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.metadata import version
+from typing import Any
+
+from fastapi import APIRouter, FastAPI, Request
+from pydantic import BaseModel, Field
+
+from bot.inspector import api, pages
+from bot.inspector.access.headers import Headers
+from bot.inspector.api import API
+from bot.inspector.context import Web
+from bot.inspector.guard import Member
+from bot.inspector.refusals import PlainJSON, add_refusals
+from bot.inspector.rendering import STATIC
+from bot.inspector.serving import CachedFiles
+
+_ABOUT = """\
+What tapebot heard, said and learned, as its owner may see it. Every route takes the cookie of a login, or a
+token (`Authorization: Bearer TOKEN`, from `tapebot web token NAME`). With a cookie, what changes something brings the header
+`X-CSRF-Token`. Changes are commands, given in a conversation with the same checks as in the chat."""
+
+
+class Refused(BaseModel):
+    """Why a request was refused."""
+
+    error: str = Field(description="Tells programs what it is.")
+    detail: str = Field(description="Tells people what to do.")
+
+
+REFUSED: dict[int | str, dict[str, Any]] = {
+    400: {"model": Refused, "description": "The request cannot be read."},
+    401: {"model": Refused, "description": "Nobody is logged in, and there is no good token."},
+    403: {"model": Refused, "description": "They may not, or the request may be forged."},
+    404: {"model": Refused, "description": "There is no such tape, entry or fact."},
+    409: {"model": Refused, "description": "It has changed meanwhile."},
+    422: {"model": Refused, "description": "A parameter is not as it should be."},
+    429: {"model": Refused, "description": "Too much at once; `Retry-After` says when."},
+    503: {"model": Refused, "description": "The storage does not answer."},
+    504: {"model": Refused, "description": "It took too long, and is under way."},
+}
+
+_SECURITY = {
+    "token": {"type": "http", "scheme": "bearer"},
+    "login": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": "tapebot",
+        "description": "The cookie of a login (its name has the port, or `__Host-` before it); what changes "
+        "something needs the header `X-CSRF-Token` beside it.",
+    },
+}
+
+
+def build_app(web: Web, chat: APIRouter) -> FastAPI:
+    """Return the application (ASGI).
+
+    Args:
+        web: The program behind it.
+        chat: The web channel's routes.
+    """
+    app = FastAPI(
+        title="tapebot",
+        version=version("tapebot"),
+        description=_ABOUT,
+        # Served below, to those who are logged in; the library's pages load programs from elsewhere.
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        default_response_class=PlainJSON,
+    )
+    app.state.web = web
+    add_refusals(app)
+    app.router.routes.extend(_routes().routes)
+    app.include_router(chat, include_in_schema=False)
+    app.mount("/static", CachedFiles(directory=STATIC), name="static")
+    app.add_middleware(Headers, url=web.url)
+    return app
+
+
+@cache
+def _routes() -> APIRouter:
+    """Return the API's and the pages' routes, whose parameters are worked out once a process, not once a site."""
+    every = APIRouter(default_response_class=PlainJSON)
+    for router in api.routers():
+        every.include_router(router, responses=REFUSED)
+    for router in (*pages.routers(), _document()):
+        every.include_router(router)
+    return every
+
+
+def _document() -> APIRouter:
+    router = APIRouter(include_in_schema=False)
+
+    @router.get(f"{API}/openapi.json")
+    async def document(request: Request, visitor: Member) -> dict[str, Any]:  # noqa: ARG001
+        """Return the API's description."""
+        app: FastAPI = request.app
+        described = app.openapi()
+        described["components"]["securitySchemes"] = _SECURITY
+        described["security"] = [{name: []} for name in _SECURITY]
+        return described
+
+    return router

@@ -1,0 +1,17 @@
+"""The chat's page; what is said comes and goes over the web channel's socket."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse
+
+from bot.inspector.guard import Member
+from bot.inspector.rendering import page
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/", response_class=HTMLResponse)
+async def chat(request: Request, visitor: Member) -> HTMLResponse:
+    """Show the visitor's own conversation with the bot."""
+    return page(request, "chat.html", visitor, session=visitor.address.session)

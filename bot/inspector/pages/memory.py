@@ -1,0 +1,118 @@
+"""Pages of memory: what is remembered, and one fact with all that it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import groupby
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query, Request, Response
+
+from bot.inspector.api.facts import (
+    FactNumber,
+    StatusWanted,
+    Subject,
+    Wanted,
+    Words,
+    fact_detail,
+    fact_page,
+)
+from bot.inspector.api.memory import memory_view
+from bot.inspector.api.names import Cursor, TapeName
+from bot.inspector.api.quarantine import quarantine
+from bot.inspector.context import WebDep
+from bot.inspector.guard import Owner
+from bot.inspector.reading.facts import FactView, remembered
+from bot.inspector.rendering import markdown, page
+from bot.memory.scopes import PERSON
+
+router = APIRouter(include_in_schema=False)
+
+_A_PAGE = 200
+_WAITING = 20
+
+STATUSES = (
+    ("active", "Believed"),
+    ("pending", "Waiting"),
+    ("ended", "No longer held"),
+    ("all", "All"),
+)
+
+
+@router.get("/memory")
+async def memory_page(
+    request: Request,
+    web: WebDep,
+    visitor: Owner,
+    *,
+    tape: TapeName,
+    words: Words = "",
+    status: StatusWanted = "active",
+    subject: Subject = None,
+    cursor: Cursor = 0,
+    waiting: Annotated[int, Query(ge=0, le=999_999)] = 0,
+) -> Response:
+    """Show what is remembered of a conversation, or in a scope."""
+    # A form without a script always sends the field.
+    subject = None if subject == "*" else subject
+    held = await remembered(web, visitor, tape)
+    view = await memory_view(web, held)
+    wanted = Wanted(words, status, subject, cursor, _A_PAGE)
+    found = fact_page(held, wanted)
+    shared = [] if held.is_workspace else [held.view(one, shared=True)
+                                           for one in held.workspace.active()]  # fmt: skip
+    asked = {"tape": tape, "words": words, "status": status}
+    asked |= {} if subject is None else {"subject": subject}
+
+    def at(place: int | None) -> str:
+        return "" if place is None else f"/memory?{urlencode({**asked, 'cursor': place})}#facts"
+
+    return page(
+        request,
+        "memory.html",
+        visitor,
+        tape=tape,
+        memory=view,
+        whose=_whose(view.kind, view.scope, view.identities),
+        found=found,
+        groups=_by_subject(found.facts),
+        wanted=wanted,
+        statuses=STATUSES,
+        shared=shared,
+        quarantine=await quarantine(web, held, waiting, _WAITING),
+        waiting_at=waiting,
+        newer=at(max(0, cursor - _A_PAGE)) if cursor else "",
+        older=at(found.next),
+        notes=[(day, markdown(text)) for day, text in (view.zone.notes if view.zone else ())][::-1],
+    )
+
+
+def _by_subject(facts: Iterable[FactView]) -> list[tuple[str, list[FactView]]]:
+    """Return facts under what they are about; they are in that order already."""
+    return [
+        (subject, list(some))
+        for subject, some in groupby(facts, lambda one: one.subject.strip().lower())
+    ]
+
+
+def _whose(kind: str, scope: str, identities: list[str]) -> str:
+    """Return in words whose a memory is."""
+    if kind == "workspace":
+        return "everybody who talks to the bot"
+    if kind == "session":
+        return "this conversation alone"
+    known = identities or [scope.removeprefix(PERSON)]
+    return f"{' and '.join(known)}, in all their private chats"
+
+
+@router.get("/fact")
+async def fact_page_of_one(
+    request: Request, web: WebDep, visitor: Owner, *, tape: TapeName, number: FactNumber
+) -> Response:
+    """Show one fact: what it rests on, who decided, and its history."""
+    held = await remembered(web, visitor, tape)
+    detail = await fact_detail(web, held, number)
+    return page(
+        request, "fact.html", visitor, tape=tape, detail=detail, fact=detail.fact, kind=held.kind
+    )

@@ -1,0 +1,174 @@
+"""The page of statistics: plots, with their numbers in tables."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from datetime import date
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import HTMLResponse
+
+from bot.inspector.api.statistics import (
+    DayModel,
+    Days,
+    FiguresDep,
+    ModelUsage,
+    StatisticsModel,
+    statistics_model,
+    summary_of,
+)
+from bot.inspector.context import WebDep
+from bot.inspector.guard import Owner
+from bot.inspector.plots import Format, Plot, Series
+from bot.inspector.reading.sessions import is_conversation
+from bot.inspector.rendering import page
+
+router = APIRouter(include_in_schema=False)
+
+SPANS = (7, 30, 90, 365)
+_MODELS = 5
+_OTHERS = "others"
+_OFFERED = 200
+
+OptionalTape = Annotated[str, Query(max_length=600)]
+
+
+@router.get("/statistics")
+async def statistics(
+    *,
+    request: Request,
+    web: WebDep,
+    counted: FiguresDep,
+    visitor: Owner,
+    days: Days = 30,
+    tape: OptionalTape = "",
+) -> HTMLResponse:
+    """Show plots of the last days."""
+    found = statistics_model(web, tape or None, await summary_of(web, counted, days, tape or None))
+    names = [name for name in await web.store.list_tapes() if is_conversation(name)]
+    return page(
+        request,
+        "statistics.html",
+        visitor,
+        found=found,
+        days=days,
+        spans=sorted({*SPANS, days}),
+        tape=tape,
+        names=names[:_OFFERED],
+        totals=_totals(found.days),
+        plots=_plots(found),
+    )
+
+
+def _totals(days: Sequence[DayModel]) -> dict[str, float | None]:
+    used = [one for day in days for one in day.usage]
+    prompt = sum(one.prompt_tokens for one in used)
+    known = [one.cost for one in used if one.cost is not None]
+    return {
+        "turns": sum(day.turns for day in days),
+        "failed": sum(day.failed for day in days),
+        "prompt": prompt,
+        "cached": sum(one.cached_tokens for one in used) / prompt if prompt else None,
+        "completion": sum(one.completion_tokens for one in used),
+        "cost": sum(known) if known or not used else None,
+        "unpriced": sum(one.calls for one in used if one.cost is None),
+    }
+
+
+def _plots(found: StatisticsModel) -> list[Plot]:
+    labels = [f"{date.fromisoformat(day.day):%b} {int(day.day[8:])}" for day in found.days]
+    return [
+        _tokens(found.days, labels),
+        _cost(found.days, labels),
+        _latency(found.days, labels),
+        _level("facts", "Active beliefs", labels, [day.facts for day in found.days], count),
+        _level("zone", "Memory zones", labels, [day.zone_bytes for day in found.days], size),
+        _level("entries", "Entries of tapes", labels, [day.entries for day in found.days], count),
+    ]
+
+
+def _tokens(days: Sequence[DayModel], labels: Sequence[str]) -> Plot:
+    cached = [sum(one.cached_tokens for one in day.usage) for day in days]
+    prompt = [sum(one.prompt_tokens for one in day.usage) for day in days]
+    written = [sum(one.completion_tokens for one in day.usage) for day in days]
+    fresh = [max(0, whole - part) for whole, part in zip(prompt, cached, strict=True)]
+    return Plot(
+        "tokens",
+        "Tokens",
+        f"{count(sum(prompt))} tokens read, {count(sum(cached))} of them from a cache, and "
+        f"{count(sum(written))} written.",
+        labels,
+        (Series("read from a cache", cached), Series("read", fresh), Series("written", written)),
+        count,
+        whole=True,
+    )
+
+
+def _cost(days: Sequence[DayModel], labels: Sequence[str]) -> Plot:
+    spent: defaultdict[str, float] = defaultdict(float)
+    for one in (one for day in days for one in day.usage):
+        spent[one.model] += one.cost or 0
+    named = sorted(spent, key=lambda model: -spent[model])[:_MODELS]
+    others = spent.keys() - set(named)
+    series = [Series(model, [_cost_of(day.usage, {model}) for day in days]) for model in named]
+    if others:
+        series.append(Series(_OTHERS, [_cost_of(day.usage, others) for day in days]))
+    whole = sum(value or 0 for one in series for value in one.values)
+    summary = f"{dollars(whole)} in all, as far as prices are known, by model."
+    return Plot("cost", "Cost by model", summary, labels, tuple(series), dollars)
+
+
+def _latency(days: Sequence[DayModel], labels: Sequence[str]) -> Plot:
+    series = (
+        Series("half of the turns", [_seconds(day.p50_ms) for day in days]),
+        Series("95 % of the turns", [_seconds(day.p95_ms) for day in days]),
+        Series("half of the waits before", [_seconds(day.waited_p50_ms) for day in days]),
+    )
+    highest = max((value or 0 for value in series[1].values), default=0)
+    summary = f"Seconds that turns took at most; the slowest day's 95 % took {seconds(highest)}."
+    return Plot("latency", "Time of a turn", summary, labels, series, seconds, stacked=False)
+
+
+def _level(
+    key: str, title: str, labels: Sequence[str], values: Sequence[int], shown: Format
+) -> Plot:
+    summary = f"From {shown(values[0])} to {shown(values[-1])}."
+    series = (Series(title, values),)
+    return Plot(key, title, summary, labels, series, shown, stacked=False, whole=True)
+
+
+def _cost_of(usage: Sequence[ModelUsage], models: Collection[str]) -> float | None:
+    known = [one.cost for one in usage if one.model in models and one.cost is not None]
+    return sum(known) if known else None
+
+
+def _seconds(ms: float | None) -> float | None:
+    return ms / 1000 if ms is not None else None
+
+
+def count(value: float) -> str:
+    """Return a number with at most three digits and a sign for thousands or more."""
+    for limit, sign in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= limit:
+            return f"{value / limit:.3g}{sign}"
+    return f"{value:.3g}"
+
+
+def size(value: float) -> str:
+    """Return a number of bytes."""
+    return f"{value / 1000:.3g} kB" if value >= 1000 else f"{value:.3g} B"
+
+
+def dollars(value: float) -> str:
+    """Return a price."""
+    # Of small prices two digits that say something, and cents at least.
+    digits = 2 if value >= 1 or value <= 0 else max(2, 1 - math.floor(math.log10(value)))
+    return f"${value:.{digits}f}"
+
+
+def seconds(value: float) -> str:
+    """Return a time."""
+    return f"{value:.3g} s"

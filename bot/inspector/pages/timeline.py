@@ -1,0 +1,136 @@
+"""The timeline: a tape as it is, to be scrolled, and what is found on it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date, datetime, time, timedelta, tzinfo
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+import anyio
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import HTMLResponse
+
+from bot.core.errors import TapeNotFound
+from bot.inspector.api.entries import detail
+from bot.inspector.api.names import EntryId, TapeName
+from bot.inspector.context import Web, WebDep
+from bot.inspector.guard import Owner
+from bot.inspector.reading.categories import Category
+from bot.inspector.reading.entries import first_id, window
+from bot.inspector.reading.finding import Asked, Found, find
+from bot.inspector.rendering import page
+
+router = APIRouter(include_in_schema=False)
+
+LABELS: dict[Category, tuple[str, str]] = {
+    "message": ("message", ""),
+    "answer": ("answer", "ok"),
+    "tool": ("tool", ""),
+    "anchor": ("anchor", "info"),
+    "zone": ("memory", "info"),
+    "consolidation": ("consolidation", "ok"),
+    "gate": ("decision", "warn"),
+    "command": ("command", ""),
+    "delivery": ("delivery", ""),
+    "turn": ("turn", ""),
+    "system": ("system", ""),
+    "other": ("other", ""),
+}
+"""What people call a category, and the kind of its badge."""
+
+_SHOWN = 60
+"""Rows that are there before any script runs."""
+
+_ENOUGH = 20
+_LONGEST_LOOK = 1.0
+"""Seconds that a page looks for entries that are in no index."""
+
+
+@router.get("/timeline")
+async def timeline(
+    *,
+    request: Request,
+    web: WebDep,
+    visitor: Owner,
+    tape: TapeName,
+    entry: EntryId | None = None,
+    words: Annotated[str, Query(max_length=1_000)] = "",
+    category: Annotated[list[Category] | None, Query(max_length=12)] = None,
+    sender: Annotated[str, Query(max_length=300)] = "",
+    problem: Annotated[str, Query(max_length=100)] = "",
+    since: Annotated[str, Query(max_length=10, pattern=r"^(\d{4}-\d\d-\d\d)?$")] = "",
+    until: Annotated[str, Query(max_length=10, pattern=r"^(\d{4}-\d\d-\d\d)?$")] = "",
+    before: EntryId | None = None,
+) -> HTMLResponse:
+    """Show a tape's newest entries, those around one, or what is found."""
+    version = await web.store.version(tape)
+    given: dict[str, Any] = {
+        "words": words,
+        "category": category or [],
+        "sender": sender,
+        "problem": problem,
+        "since": since,
+        "until": until,
+    }
+    values: dict[str, Any] = {
+        "tape": tape,
+        "title": await web.store.get_title(tape) or tape,
+        "version": version,
+        "labels": LABELS,
+        "given": given,
+        "searching": any(given.values()),
+    }
+    if values["searching"]:
+        zone = web.agent.timezone
+        asked = Asked(
+            words=words,
+            categories=frozenset(category or ()),
+            sender=sender,
+            problem=problem,
+            since=_midnight(since, zone),
+            until=_midnight(until, zone, days=1),
+            before=before,
+        )
+        found = await _look(web, tape, asked)
+        back = {**given, "tape": tape, "before": found.next}
+        older = f"/timeline?{urlencode(back, doseq=True)}" if found.next else ""
+        return page(request, "timeline.html", visitor, **values, found=found, older=older)
+    return page(
+        request, "timeline.html", visitor, **values, **await _around(web, tape, entry, version)
+    )
+
+
+async def _around(web: Web, tape: str, entry: int | None, version: int) -> dict[str, Any]:
+    """Return the rows that a page begins with, and the entry that it is about."""
+    first = await first_id(web.store, tape)
+    middle = version if entry is None else min(max(entry, first), version)
+    begin = max(first, min(middle - _SHOWN // 2, version - _SHOWN + 1))
+    about = None
+    if entry is not None:
+        try:
+            about = await detail(web, tape, entry)
+        except TapeNotFound:
+            about = None
+    rows = await window(web.store, tape, begin, begin + _SHOWN - 1)
+    return {"first": first, "rows": rows, "entry": entry, "about": about}
+
+
+async def _look(web: Web, tape: str, asked: Asked) -> Found:
+    """Look further back while little was found, for a second at most."""
+    found = await find(web.store, tape, asked)
+    until = anyio.current_time() + _LONGEST_LOOK
+    entries = list(found.entries)
+    while found.next and len(entries) < _ENOUGH and anyio.current_time() < until:
+        found = await find(web.store, tape, replace(asked, before=found.next))
+        entries += found.entries
+    return Found(entries, found.ranked, found.next)
+
+
+def _midnight(day: str, zone: tzinfo, *, days: int = 0) -> datetime | None:
+    """Return when a day begins, or the one so many days after it; None where it is none."""
+    try:
+        begun = date.fromisoformat(day) + timedelta(days=days)
+    except (ValueError, OverflowError):
+        return None
+    return datetime.combine(begun, time(), tzinfo=zone)

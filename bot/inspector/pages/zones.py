@@ -1,0 +1,99 @@
+"""The page of a memory zone's versions, and of what differs between two of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query, Request, Response
+
+from bot.inspector.api.names import LARGEST_VERSION, BeforeVersion, TapeName
+from bot.inspector.api.zones import zone_diff, zone_page
+from bot.inspector.context import WebDep
+from bot.inspector.guard import Owner
+from bot.inspector.reading.diffs import Line, Part
+from bot.inspector.reading.facts import last_change, remembered
+from bot.inspector.reading.zones import places
+from bot.inspector.rendering import page
+from bot.memory.scopes import is_scope
+
+router = APIRouter(include_in_schema=False)
+
+_A_PAGE = 30
+_PICKED = 300
+"""Versions up to which they are all offered in a list."""
+
+_AROUND = 3
+"""Unchanged lines that are shown beside a change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of a difference as shown; or how many unchanged ones are left out."""
+
+    line: Line | None
+    skipped: int = 0
+
+
+@router.get("/zones")
+async def zones_page(
+    request: Request,
+    web: WebDep,
+    visitor: Owner,
+    *,
+    tape: TapeName,
+    old: Annotated[int | None, Query(alias="from", ge=0, le=LARGEST_VERSION)] = None,
+    new: Annotated[int | None, Query(alias="to", ge=0, le=LARGEST_VERSION)] = None,
+    before: BeforeVersion = None,
+) -> Response:
+    """Show the versions of a memory zone, and compare two: by default the newest with that before."""
+    found = await places(web.store, tape)
+    listed = await zone_page(web, tape, before, _A_PAGE, found)
+    numbers = [one.version for one in found]
+    if new is None:
+        new = numbers[0] if numbers else 0
+    if old is None:
+        old = next((one for one in numbers if one < new), 0)
+    diff = await zone_diff(web, tape, old, new, found)
+    older = {"tape": tape, "from": old, "to": new, "before": listed.before}
+    return page(
+        request,
+        "zones.html",
+        visitor,
+        tape=tape,
+        is_scope=is_scope(tape),
+        last_change=None
+        if is_scope(tape)
+        else await last_change(await remembered(web, visitor, tape)),
+        listed=listed,
+        previous=dict(zip(numbers, [*numbers[1:], 0], strict=False)),
+        picked=found if len(found) <= _PICKED else [],
+        diff=diff,
+        parts=[(part, list(rows(part))) for part in diff.parts],
+        newest_page=before is None,
+        older=f"/zones?{urlencode(older)}#versions" if listed.before else "",
+    )
+
+
+def rows(part: Part) -> Iterator[Row]:
+    """Yield the lines of a part, long runs of unchanged ones cut to those beside a change."""
+    lines = part.lines
+    near = {
+        at + step
+        for at, line in enumerate(lines)
+        if line.kind != "same"
+        for step in range(-_AROUND, _AROUND + 1)
+    }
+    skipped = 0
+    for at, line in enumerate(lines):
+        if line.kind == "same" and at not in near:
+            skipped += 1
+            continue
+        if skipped:
+            yield Row(None, skipped)
+            skipped = 0
+        yield Row(line)
+    if skipped:
+        yield Row(None, skipped)

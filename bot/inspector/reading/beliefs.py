@@ -1,0 +1,249 @@
+"""What was concluded: beliefs with their confidence, what it loses by the day, and what they rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+from urllib.parse import urlencode
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.bus import Visitor
+from bot.core.clock import iso
+from bot.core.errors import TapeNotFound
+from bot.inspector.context import Web
+from bot.inspector.reading.decisions import Signal, signals
+from bot.inspector.reading.facts import Remembered, remembered
+from bot.memory.bus.beliefs import Beliefs
+from bot.memory.bus.episodic import EpisodicTraceStore
+from bot.memory.bus.patterns import ranked
+from bot.memory.bus.provenance import entry_of, parse_episode_id
+from bot.memory.bus.records import EpisodeEntry, PatternType, SynthesizedPattern
+from bot.memory.facts.citing import cite
+from bot.memory.forgetting.tombstones import ERASED, is_erased
+from bot.tape.service import TapeService
+from bot.tape.store import TapeStore
+
+WhichBeliefs = Literal["current", "retired", "all"]
+
+
+class Rests(BaseModel):
+    """An entry that something rests on."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str = Field(description="`tape#entry`; of a fact or a belief its number or name.")
+    state: Literal["there", "erased", "gone"]
+    who: str = Field(description="Who said it, as shown; empty where that is not known.")
+    at: str = Field(description="When, ISO 8601 in UTC; empty where that is not known.")
+    quote: str = Field(description="The words, cut where they are long; empty where they are gone.")
+    href: str = Field(description="The page that shows it; empty where it is gone.")
+
+
+class Ground(BaseModel):
+    """What a belief names as its evidence."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str = Field(description="`tape#entry`, a fact's number, another belief, or `h45`.")
+    kind: Literal["entry", "fact", "belief", "history"]
+    href: str = Field(description="The page that shows it.")
+
+
+class Belief(BaseModel):
+    """Something that is believed, distilled from what happened."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str = Field(description="As chats call it: `p3`.")
+    type: PatternType
+    text: str
+    when: str = Field(description="Of a policy the condition; else empty.")
+    then: str = Field(description="Of a policy what is to be done; else empty.")
+    status: Literal["active", "stale", "retired"] = Field(
+        description="`stale`: it is not relied on any more; `retired`: a person ended it."
+    )
+    reason: str = Field(description="Why it stands as it does; perhaps empty.")
+    confidence: float = Field(description="What is left of it now, 0 to 1.")
+    confirmed_confidence: float = Field(description="When it was last confirmed.")
+    confirmed: str = Field(description="When that was, ISO 8601 in UTC.")
+    in_a_month: float = Field(description="What is left in 30 days, if nothing confirms it.")
+    decay: float = Field(description="Share that a day without confirmation takes.")
+    protected: bool = Field(description="It does not decay.")
+    created: str = Field(description="ISO 8601 in UTC.")
+    evidence: list[Ground]
+
+
+class BeliefList(BaseModel):
+    """What is believed somewhere, the surest first."""
+
+    model_config = ConfigDict(frozen=True)
+
+    tape: str
+    scope: str = Field(description="The tape that keeps them.")
+    session: str = Field(
+        description="The conversation in which commands change them; perhaps empty."
+    )
+    count: int
+    retired: int = Field(description="How many a person ended.")
+    beliefs: list[Belief]
+    after: int | None = Field(description="Offset of the next ones; null where there are none.")
+
+
+class BeliefWhy(BaseModel):
+    """Why something is believed."""
+
+    model_config = ConfigDict(frozen=True)
+
+    belief: Belief
+    chain: list[Rests] = Field(description="What it rests on in the end, oldest first.")
+    decided: str = Field(
+        description="When the gate decided, ISO 8601 in UTC; empty where it is unknown."
+    )
+    by: str = Field(description="Who proposed it: `assistant`, `consolidation`, `person`.")
+    reason: str = Field(description="The gate's.")
+    signals: list[Signal] = Field(description="What the gate went by.")
+
+
+async def beliefs_in(
+    web: Web, visitor: Visitor, tape: str, *, which: WhichBeliefs, offset: int, limit: int
+) -> BeliefList:
+    """Return what was concluded in the scope of a conversation, or in a scope.
+
+    Raises:
+        TapeNotFound: There is no such tape.
+    """
+    memory = await remembered(web, visitor, tape)
+    known = [one for one in memory.facts.compartments.patterns.values() if _has_words(one)]
+    ended = sum(one.status == "retired" for one in known)
+    found = ranked((one for one in known if _is_of(one, which)), web.agent.clock.now())
+    shown = found[offset : offset + limit]
+    return BeliefList(
+        tape=tape,
+        scope=memory.home.name,
+        session=memory.session,
+        count=len(found),
+        retired=ended,
+        beliefs=[_view(web, memory, one) for one in shown],
+        after=offset + limit if len(found) > offset + limit else None,
+    )
+
+
+async def why_believed(web: Web, visitor: Visitor, tape: str, name: str) -> BeliefWhy:
+    """Return why something is believed: the whole chain of what it rests on, and the gate's decision.
+
+    Raises:
+        TapeNotFound: There is no such tape, or no such belief.
+    """
+    memory = await remembered(web, visitor, tape)
+    pattern = memory.facts.compartments.patterns.get(name)
+    if pattern is None or not _has_words(pattern):
+        raise TapeNotFound(f"there is no belief {name[:20]} in {tape}")
+    store = _beliefs(web, memory)
+    entry = await store.decision_on(name)
+    data = entry.data if entry is not None else {}
+    decision, went_by = data.get("decision"), data.get("signals")
+    return BeliefWhy(
+        belief=_view(web, memory, pattern),
+        chain=await _chain(web.store, await store.get_evidence_chain(name), memory.tape),
+        decided=str(entry.meta.get("ts") or "") if entry is not None else "",
+        by=str(data.get("by") or ""),
+        reason=str(decision.get("reason") or "") if isinstance(decision, dict) else "",
+        signals=signals(went_by) if isinstance(went_by, dict) else [],
+    )
+
+
+async def rests_on(store: TapeStore, name: str, tape: str = "") -> Rests:
+    """Return what stands at an id such as ``tape#12``; of a fact or a belief, just its page."""
+    place = parse_episode_id(name)
+    if place is None:
+        return Rests(
+            id=name, state="there", who="", at="", quote="", href=_href(tape, name) if tape else ""
+        )
+    read = await entry_of(store, name)
+    if read is None:
+        return Rests(id=name, state="gone", who="", at="", quote="", href="")
+    cited, erased = cite(*read), is_erased(read[1])
+    return Rests(
+        id=name,
+        state="erased" if erased else "there",
+        who=cited.who or cited.origin,
+        at=cited.when,
+        quote="" if erased else cited.quote,
+        href=_href(tape, name),
+    )
+
+
+async def _chain(store: TapeStore, chain: Iterable[EpisodeEntry], tape: str) -> list[Rests]:
+    found = []
+    for one in chain:
+        gone = one.content.get("missing") is True
+        rests = await rests_on(store, one.id, tape)
+        found.append(rests.model_copy(update={"state": "gone", "href": ""}) if gone else rests)
+    return found
+
+
+def _beliefs(web: Web, memory: Remembered) -> Beliefs:
+    session = TapeService(web.store, memory.tape)
+    conversation = memory.conversation
+    return Beliefs(
+        memory.scope,
+        EpisodicTraceStore(session, web.agent.clock),
+        web.store,
+        web.agent.clock,
+        session,
+        problem=conversation.problem if conversation is not None else None,
+    )
+
+
+def _has_words(one: SynthesizedPattern) -> bool:
+    """Say whether its words are there, ended or not."""
+    return one.text not in ("", ERASED)
+
+
+def _is_of(one: SynthesizedPattern, which: WhichBeliefs) -> bool:
+    return which == "all" or (one.status == "retired") == (which == "retired")
+
+
+def _view(web: Web, memory: Remembered, one: SynthesizedPattern) -> Belief:
+    now = web.agent.clock.now()
+    left = one.confidence_at(now)
+    return Belief(
+        name=one.id,
+        type=one.pattern_type,
+        text=one.text,
+        when=str(one.content.get("if") or ""),
+        then=str(one.content.get("then") or ""),
+        status=one.status,
+        reason=one.reason.replace(f"{memory.tape}#", "#"),
+        confidence=left,
+        confirmed_confidence=one.confidence,
+        confirmed=iso(one.last_validated),
+        in_a_month=left if one.protected else left * (1.0 - one.decay_rate) ** 30,
+        decay=0.0 if one.protected else one.decay_rate,
+        protected=one.protected,
+        created=iso(one.created_at),
+        evidence=[_ground(name, memory.tape) for name in one.evidence_ids],
+    )
+
+
+def _ground(name: str, tape: str) -> Ground:
+    kind: Literal["entry", "fact", "belief", "history"] = "belief"
+    if parse_episode_id(name) is not None:
+        kind = "entry"
+    elif name.isdecimal():
+        kind = "fact"
+    elif name.startswith("h"):
+        kind = "history"
+    return Ground(id=name, kind=kind, href=_href(tape, name))
+
+
+def _href(tape: str, name: str) -> str:
+    """Return the page that shows a piece of evidence, looked at from a conversation."""
+    if (place := parse_episode_id(name)) is not None:
+        return f"/timeline?{urlencode({'tape': place[0], 'entry': place[1]})}"
+    if name.isdecimal():
+        return f"/fact?{urlencode({'tape': tape, 'number': name})}"
+    if name.startswith("h") and name[1:].isdecimal():
+        return f"/timeline?{urlencode({'tape': tape, 'entry': name[1:]})}"
+    return f"/reference?{urlencode({'tape': tape, 'belief': name})}#beliefs"

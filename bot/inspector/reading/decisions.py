@@ -1,0 +1,291 @@
+"""Why a fact is believed, or not: its evidence, and what the write gate decided on it, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any, Literal
+from urllib.parse import urlencode
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.agent.commands.links import link
+from bot.agent.commands.memory.wording import AUTHORS
+from bot.core.errors import TapeNotFound
+from bot.memory.facts.fact import Evidence, Fact, Origin
+from bot.memory.facts.fold import FACTS
+from bot.memory.facts.proposals import Decided, Operation, Verdict
+from bot.memory.facts.recorded import outcome_from
+from bot.memory.facts.undoing import undone_by
+from bot.memory.forgetting.tombstones import is_erased
+from bot.tape.entries import TapeEntry
+from bot.tape.service import TapeService
+from bot.tape.store import TapeStore
+
+_STEPS = 60
+"""Records that are gone back through for the decisions on one fact."""
+
+_LATELY = 25
+"""Records that are looked at for what was turned down."""
+
+_LABELS: Mapping[str, str] = {
+    "source_quality": "Source quality",
+    "conflict_level": "Conflict",
+    "blast_radius": "Reach of a mistake",
+    "alignment_score": "Alignment with priorities",
+    "progress_delta": "Progress",
+    "judge": "Judge",
+}
+_MEANINGS: Mapping[str, Mapping[str, str]] = {
+    "conflict_level": {
+        "none": "nothing contradicts it",
+        "low": "something weaker contradicts it",
+        "medium": "another source contradicts it",
+        "high": "a source as good contradicts it",
+    },
+    "blast_radius": {
+        "minimal": "would concern this memory alone",
+        "moderate": "would concern a person in all their chats",
+        "severe": "would concern everybody",
+    },
+}
+
+Went = Literal["memory", "ended", "waiting", "record", "nowhere"]
+_WENT: Mapping[Verdict, Went] = {
+    "approved": "memory",
+    "known": "memory",
+    "pending": "waiting",
+    "logged": "record",
+    "refused": "nowhere",
+}
+
+
+class EvidenceView(BaseModel):
+    """Words that a fact rests on."""
+
+    model_config = ConfigDict(frozen=True)
+
+    tape: str = Field(description="The tape that holds them.")
+    entry: int = Field(description="Id of the entry there.")
+    quote: str = Field(description="The words, cut where they are long; empty where they are gone.")
+    who: str = Field(description="Who said them, as shown.")
+    when: str = Field(description="ISO 8601 in UTC; empty where that is unknown.")
+    origin: Origin
+    state: Literal["there", "erased", "gone"] = Field(
+        description="`erased`: the words were; `gone`: the tape or the entry is not there any more."
+    )
+    href: str = Field(description="The page that shows the entry; empty where it is gone.")
+    message: str | None = Field(description="The platform's address of the message, if known.")
+
+
+class Signal(BaseModel):
+    """One thing that the gate went by."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    label: str = Field(description="The name as people read it.")
+    value: str | float | bool | None
+    meaning: str = Field(description="The value in words; empty where it needs none.")
+
+
+class DecisionView(BaseModel):
+    """What the write gate decided on one operation."""
+
+    model_config = ConfigDict(frozen=True)
+
+    tape: str = Field(description="The scope's.")
+    entry: int = Field(description="Id of the entry that records it there.")
+    at: str = Field(description="When, ISO 8601 in UTC.")
+    author: str = Field(description="Who proposed: a person, consolidation, the assistant, …")
+    asker: str = Field(description="Who asked for it, as known; empty where nobody did.")
+    operation: Operation
+    verdict: Verdict
+    reason: str = Field(description="In plain words.")
+    signals: list[Signal] = Field(description="Computed from where the words are from.")
+    went: Went = Field(
+        description="Where it went: into memory, out of it, before a person, on record only, nowhere."
+    )
+    text: str = Field(description="What was proposed; empty where it is no text, or was erased.")
+    made: int | None = Field(
+        description="Number of the fact that it is about, where that is another or none was made."
+    )
+    undoes: int | None = Field(description="The entry whose change it took back.")
+
+
+async def evidence_of(store: TapeStore, fact: Fact) -> list[EvidenceView]:
+    """Return what a fact rests on, oldest first, each with whether it is still there."""
+    return [await _evidence(store, one) for one in fact.evidence]
+
+
+async def _evidence(store: TapeStore, one: Evidence) -> EvidenceView:
+    try:
+        found = await store.read(one.tape, one.entry, one.entry) if one.tape else []
+    except TapeNotFound:
+        found = []
+    erased = bool(found) and is_erased(found[0])
+    state: Literal["there", "erased", "gone"] = "there"
+    state = "gone" if not found else "erased" if erased else state
+    query = urlencode({"tape": one.tape, "entry": one.entry})
+    return EvidenceView(
+        tape=one.tape,
+        entry=one.entry,
+        quote="" if erased else one.quote,
+        who=one.who or one.origin,
+        when=one.when,
+        origin=one.origin,
+        state=state,
+        href=f"/timeline?{query}" if found else "",
+        message=link(one.tape, one.inbound, private=one.origin != "member"),
+    )
+
+
+async def decisions_on(scope: TapeService, fact: Fact) -> list[DecisionView]:
+    """Return the decisions that made a fact what it is, newest first.
+
+    Of a fact that very much was recorded after, only some of those between the first and the last are
+    there.
+    """
+    found: list[DecisionView] = []
+    reached = False
+    async with aclosing(_back(scope, fact.batch, _STEPS)) as entries:
+        async for entry in entries:
+            for decided, raw in reversed(list(_of(entry, fact.id))):
+                found.append(_view(scope.name, entry, decided, fact))
+                reached = reached or _begins(decided, raw, fact.id)
+            if reached:
+                break
+    if not reached and all(one.entry != fact.admitted for one in found):
+        admitted = await _record(scope, fact.admitted)
+        if admitted is not None:
+            first = _of(admitted, fact.id)
+            found += [_view(scope.name, admitted, decided, fact) for decided, _ in first]
+    return found
+
+
+async def turned_down(scope: TapeService, last: int, limit: int) -> list[DecisionView]:
+    """Return what the gate lately kept out: put on record only, or refused; newest first.
+
+    Args:
+        scope: The scope's tape.
+        last: Id of its newest record.
+        limit: How many at most.
+    """
+    found: list[DecisionView] = []
+    async with aclosing(_back(scope, last, _LATELY)) as entries:
+        async for entry in entries:
+            kept_out = [
+                one
+                for one in outcome_from(entry).of("logged", "refused")
+                if entry.name == FACTS and one.proposal.text
+            ]
+            found += [_view(scope.name, entry, one, None) for one in reversed(kept_out)]
+            if len(found) >= limit:
+                break
+    return found[:limit]
+
+
+async def reason_of(scope: TapeService, fact: Fact) -> str:
+    """Return why a fact stands as it was admitted, such as why it waits; empty where that is gone."""
+    return (await reasons_of(scope, [fact])).get(fact.id, "")
+
+
+async def reasons_of(scope: TapeService, facts: Sequence[Fact]) -> dict[int, str]:
+    """Return by number why facts stand as they were admitted; without those whose record is gone."""
+    told: dict[tuple[int, int], str] = {}
+    # Many are of one record, and a record may hold a whole state: each is read once.
+    for at in dict.fromkeys(one.admitted for one in facts):
+        entry = await _record(scope, at)
+        for decided in outcome_from(entry).decided if entry is not None else ():
+            concerned = (decided.fact, decided.closed)
+            told |= {(at, one.id): decided.reason for one in concerned if one is not None}
+    keys = {one.id: (one.admitted, one.id) for one in facts}
+    return {number: told[key] for number, key in keys.items() if key in told}
+
+
+async def _record(scope: TapeService, entry: int) -> TapeEntry | None:
+    found = await scope.read_entries(entry, entry) if entry else []
+    return found[0] if found and found[0].name == FACTS else None
+
+
+async def _back(scope: TapeService, at: int, steps: int) -> AsyncGenerator[TapeEntry, None]:
+    """Yield so many records of a scope from one on, newest first."""
+    for _ in range(steps):
+        found = await scope.read_entries(at, at) if at else []
+        if not found:
+            return
+        yield found[0]
+        before = found[0].data.get("previous")
+        at = before if type(before) is int and before < at else 0
+
+
+def _operations(entry: TapeEntry) -> Iterator[dict[str, Any]]:
+    operations = entry.data.get("ops") if entry.name == FACTS else None
+    for one in operations if isinstance(operations, list) else ():
+        if isinstance(one, dict):
+            yield one
+
+
+def _of(entry: TapeEntry, number: int) -> Iterator[tuple[Decided, dict[str, Any]]]:
+    """Yield the decisions of a record that concern a fact, each with its JSON."""
+    for raw in _operations(entry):
+        alone = TapeEntry(entry.id, entry.kind, {"name": FACTS, "data": {"ops": [raw]}})
+        for decided in outcome_from(alone).decided:
+            concerned = (decided.fact, decided.closed)
+            if any(one is not None and one.id == number for one in concerned):
+                yield decided, raw
+
+
+def _begins(decided: Decided, raw: dict[str, Any], number: int) -> bool:
+    """Say whether a decision is the first on a fact: it was not there before."""
+    made = decided.fact is not None and decided.fact.id == number
+    begins = ("add", "supersede", "restate", "refute")
+    return made and "was" not in raw and decided.proposal.op in begins
+
+
+def _view(scope: str, entry: TapeEntry, decided: Decided, fact: Fact | None) -> DecisionView:
+    evidence = fact.evidence if fact is not None else ()
+    author, asker = str(entry.data.get("author") or ""), entry.data.get("asker")
+    known = {one.sender: one.who for one in evidence if one.sender}
+    who = known.get(asker, asker) if isinstance(asker, str) else ""
+    if author == "person" and not who and evidence:
+        who = evidence[-1].who
+    made = decided.fact.id if decided.fact is not None else None
+    return DecisionView(
+        tape=scope,
+        entry=entry.id,
+        at=str(entry.meta.get("ts") or ""),
+        author=AUTHORS.get(author, "a person"),
+        asker=who,
+        operation=decided.proposal.op,
+        verdict=decided.verdict,
+        reason=decided.reason,
+        signals=signals(decided.signals),
+        went=_went(decided, fact),
+        text=decided.proposal.text,
+        made=made if fact is None or made != fact.id else None,
+        undoes=undone_by(entry),
+    )
+
+
+def _went(decided: Decided, fact: Fact | None) -> Went:
+    of_it = fact is not None and decided.closed is not None and decided.closed.id == fact.id
+    after = decided.closed if of_it else decided.fact
+    ended = after is not None and after.status not in ("active", "pending")
+    if decided.verdict == "approved" and ended:
+        return "ended"
+    return _WENT[decided.verdict]
+
+
+def signals(found: Mapping[str, Any]) -> list[Signal]:
+    """Return what the gate went by, in the order in which it looks at it."""
+    names = [*(name for name in _LABELS if name in found), *(n for n in found if n not in _LABELS)]
+    return [_signal(name, found[name]) for name in names]
+
+
+def _signal(name: str, value: object) -> Signal:
+    meaning = _MEANINGS.get(name, {}).get(value, "") if isinstance(value, str) else ""
+    if name == "source_quality" and isinstance(value, int | float):
+        meaning = "a person's own words carry it" if value >= 0.9 else "its source is weak"
+    plain = value if isinstance(value, str | bool | int | float | None) else str(value)
+    return Signal(name=name, label=_LABELS.get(name, name), value=plain, meaning=meaning)

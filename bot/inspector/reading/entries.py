@@ -1,0 +1,193 @@
+"""Entries of a tape for people: ranges, one with all around it, chapters, and what comes new.
+
+Rule 1: what is read is what is shown, never the tape's length.
+Rule 2: an id without an entry is a gap: a reset dropped it, or its line is damaged.
+"""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+
+import anyio
+
+from bot.core.errors import TapeNotFound
+from bot.inspector.context import Web
+from bot.inspector.reading.categories import Category, category, turn_of, who
+from bot.inspector.reading.facts import folded
+from bot.inspector.reading.telling import telling, told_at
+from bot.memory.facts.fact import Fact
+from bot.memory.forgetting.tombstones import is_erased
+from bot.memory.scope import ScopeMemory
+from bot.memory.scopes import is_scope
+from bot.memory.spoken import LOOP_STEP, TURN_END, TURN_START
+from bot.tape.entries import MEMORY_OPEN, MEMORY_SEAL, TapeEntry
+from bot.tape.search import problem_of
+from bot.tape.service import TapeService
+from bot.tape.store import Anchor, TapeStore
+
+MOST = 500
+"""Entries of one answer."""
+
+_TURN_WITHIN = 100
+"""Entries behind a message among which the turn that takes it in is looked for."""
+
+_NEAR = 8
+"""Ids that are probed together: a damaged line is no end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Short:
+    """An entry in short.
+
+    Attributes:
+        id: Its place on the tape.
+        kind: Its kind.
+        name: Of an event or anchor; empty for others.
+        time: When it was said, else recorded, ISO 8601; empty where that is unknown.
+        who: Whose it is; empty where nobody's.
+        turn: The turn that it belongs to; empty where it says none.
+        problem: The problem that it belongs to.
+        category: What it is to people.
+        text: One line.
+        boundary: It cuts the context.
+        erased: Its words are gone.
+    """
+
+    id: int
+    kind: str
+    name: str
+    time: str
+    who: str
+    turn: str
+    problem: str
+    category: Category
+    text: str
+    boundary: bool
+    erased: bool
+
+
+def short(entry: TapeEntry) -> Short:
+    """Return an entry in short."""
+    return Short(
+        id=entry.id,
+        kind=entry.kind,
+        name=entry.name or "",
+        time=told_at(entry),
+        who=who(entry),
+        turn=turn_of(entry),
+        problem=problem_of(entry),
+        category=category(entry),
+        text=telling(entry),
+        boundary=entry.is_boundary,
+        erased=is_erased(entry),
+    )
+
+
+async def window(store: TapeStore, tape: str, first: int, last: int) -> list[Short]:
+    """Return the entries of an id range, both ends included, ``MOST`` at most.
+
+    Raises:
+        TapeNotFound: There is no such tape.
+    """
+    return [short(one) for one in await store.read(tape, first, min(last, first + MOST - 1))]
+
+
+async def first_id(store: TapeStore, tape: str) -> int:
+    """Return the id of the oldest entry that is there; what was before it, a reset dropped.
+
+    Raises:
+        TapeNotFound: There is no such tape.
+    """
+    version = await store.version(tape)
+    if there := await store.read(tape, 1, _NEAR):
+        return there[0].id
+    segments = await store.segments(tape)
+    if segments:
+        return segments[0].first_id
+    low, high = 1, version
+    while high - low > _NEAR:
+        middle = (low + high) // 2
+        if await store.read(tape, middle, middle + _NEAR - 1):
+            high = middle
+        else:
+            low = middle
+    there = await store.read(tape, low, high + _NEAR)
+    return there[0].id if there else version
+
+
+async def chapters(store: TapeStore, tape: str, limit: int) -> tuple[list[Anchor], int]:
+    """Return the newest chapter marks, oldest first, and how many there are; zones are none.
+
+    Raises:
+        TapeNotFound: There is no such tape.
+    """
+    anchors = await store.list_anchors(tape)
+    marks = [one for one in anchors if one.name not in (MEMORY_OPEN, MEMORY_SEAL)]
+    return marks[-limit:], len(marks)
+
+
+async def news(store: TapeStore, tape: str, after: int, seconds: float) -> list[Short]:
+    """Return what comes behind an id, waiting for it; nothing where nothing comes in time.
+
+    Raises:
+        TapeNotFound: There is no such tape.
+    """
+    version = await store.version(tape)
+    if version <= after:
+        with anyio.move_on_after(seconds):
+            async with aclosing(store.follow(tape, after)) as entries:
+                async for entry in entries:
+                    version = entry.id
+                    break
+    return await window(store, tape, after + 1, version) if version > after else []
+
+
+async def one_entry(store: TapeStore, tape: str, number: int) -> TapeEntry:
+    """Return an entry.
+
+    Raises:
+        TapeNotFound: There is no such tape or entry.
+    """
+    found = await store.read(tape, number, number)
+    if not found:
+        raise TapeNotFound(
+            f"tape {tape} has no entry {number}: it was dropped by a reset, is damaged, or was never there"
+        )
+    return found[0]
+
+
+async def turn_with(store: TapeStore, tape: str, entry: TapeEntry) -> str:
+    """Return the turn that an entry belongs to, or that took it in; empty where that is not near."""
+    inbound = entry.meta.get("inbound")
+    if (turn := turn_of(entry)) or not isinstance(inbound, str):
+        return turn
+    for one in await store.read(tape, entry.id + 1, entry.id + _TURN_WITHIN):
+        taken = one.data.get("inbound") if one.name in (TURN_START, LOOP_STEP, TURN_END) else None
+        if isinstance(taken, list) and inbound in taken:
+            return turn_of(one)
+    return ""
+
+
+async def citing(web: Web, tape: str, number: int) -> list[tuple[str, Fact]]:
+    """Return the facts that rest on an entry, each with the tape that it is remembered on.
+
+    Looked for where what is learned in this conversation belongs, and in what everybody reads.
+    """
+    found: list[tuple[str, Fact]] = []
+    for scope in await _scopes(web, tape):
+        await scope.open()
+        found += [
+            (scope.name, replace(fact))
+            for fact in scope.fold.facts.values()
+            if fact.text and any(e.tape == tape and e.entry == number for e in fact.evidence)
+        ]
+    return found
+
+
+async def _scopes(web: Web, tape: str) -> list[ScopeMemory]:
+    if is_scope(tape):
+        return []
+    fold = await folded(web, tape)
+    home = web.scopes.home(TapeService(web.store, tape), fold.facts, fold.home)
+    return [home, web.scopes.workspace()]

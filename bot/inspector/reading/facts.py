@@ -1,0 +1,260 @@
+"""What is remembered of a conversation or in a scope, as it is now.
+
+Rule 1: nothing is kept between two requests: what was erased is gone from the next page.
+Rule 2: reading writes to no tape; it makes none, either.
+Rule 3: a number is what chats call a fact: ``3`` in the scope, ``w3`` of what everybody reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.agent.commands.memory.wording import age, sure
+from bot.bus import Visitor
+from bot.core.errors import TapeNotFound
+from bot.inspector.context import Web
+from bot.inspector.reading.sessions import is_conversation
+from bot.memory import longterm
+from bot.memory.facts.fact import Fact, Origin, Status
+from bot.memory.facts.fold import FactFold
+from bot.memory.fold import SessionFold
+from bot.memory.load import load_fold
+from bot.memory.scope import Kind, ScopeMemory
+from bot.memory.scopes import PERSON, WORKSPACE, is_scope
+from bot.tape.service import TapeService
+
+Which = Literal["active", "pending", "superseded", "retired", "dropped", "ended", "all"]
+"""Which facts: of one status, all that hold no longer, or all."""
+
+_CHATS = 6
+"""Conversations that are looked at for one in which a scope can be changed."""
+
+_ENDED = ("superseded", "retired", "dropped")
+
+
+class FactView(BaseModel):
+    """A fact, as it stands now."""
+
+    model_config = ConfigDict(frozen=True)
+
+    number: str = Field(description="As chats show it: `3`, or `w3` of what everybody reads.")
+    scope: str = Field(description="The tape that holds it.")
+    text: str = Field(description="One line; empty where its words were erased.")
+    subject: str = Field(description="What it is about; empty where nobody said.")
+    status: Status
+    erased: bool = Field(description="Its words are gone for good.")
+    origin: Origin = Field(description="Of the weakest evidence.")
+    confidence: float = Field(description="0 to 1.")
+    sure: str = Field(description="The same in words.")
+    age: str = Field(description="Since it holds, such as `3 days`; empty where that is unknown.")
+    valid_from: str = Field(description="Since when, ISO 8601 in UTC.")
+    valid_to: str | None = Field(description="Until when; null where it still holds.")
+    changed: str = Field(description="When it was admitted, ISO 8601 in UTC.")
+    admitted: int = Field(description="Id of the entry whose decision admitted it; 0 for none.")
+    supersedes: str | None = Field(description="Number of the fact whose place it took.")
+    evidence: int = Field(description="Pieces of evidence that are kept.")
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What is remembered where somebody looks.
+
+    Attributes:
+        tape: The conversation or the scope that was asked for.
+        home: Tape of the scope that its facts belong to.
+        kind: Of that scope.
+        facts: Its facts.
+        workspace: What everybody reads.
+        conversation: The conversation's state; None where a scope was asked for.
+        session: The conversation in which commands change it; empty where none is known.
+        today: Whoever looks has this moment, in their time zone.
+        scope: The scope itself, open; whoever holds it keeps it open.
+    """
+
+    tape: str
+    home: TapeService
+    kind: Kind
+    facts: FactFold
+    workspace: FactFold
+    conversation: SessionFold | None
+    session: str
+    today: datetime
+    scope: ScopeMemory
+
+    @property
+    def timezone(self) -> tzinfo | None:
+        """The user's."""
+        return self.today.tzinfo
+
+    @property
+    def is_workspace(self) -> bool:
+        """Whether its facts are those that everybody reads."""
+        return self.kind == "workspace"
+
+    def view(self, fact: Fact, *, shared: bool | None = None) -> FactView:
+        """Return a fact as it is shown.
+
+        Args:
+            fact: The fact.
+            shared: It is of what everybody reads; by default as the scope is.
+        """
+        everybodys = self.is_workspace if shared is None else shared
+        before = fact.supersedes
+        return FactView(
+            number=named(fact.id, shared=everybodys),
+            scope=WORKSPACE if everybodys else self.home.name,
+            text=fact.text,
+            subject=fact.subject,
+            status=fact.status,
+            erased=not fact.text,
+            origin=fact.origin,
+            confidence=fact.confidence,
+            sure=sure(fact.confidence),
+            age=age(fact.valid_from, self.today.date(), self.timezone),
+            valid_from=fact.valid_from,
+            valid_to=fact.valid_to,
+            changed=fact.changed,
+            admitted=fact.admitted,
+            supersedes=named(before, shared=everybodys) if before is not None else None,
+            evidence=len(fact.evidence),
+        )
+
+
+async def last_change(held: Remembered) -> int | None:
+    """Return the id of the change that ``/memory undo`` would take back; None where there is none.
+
+    Given with the command it means this change alone, however long ago somebody looked.
+    """
+    found = None if held.is_workspace else await held.scope.undo_batch()
+    return None if found is None else found.undoes
+
+
+def named(number: int, *, shared: bool) -> str:
+    """Return a number as chats show it."""
+    return f"{'w' * shared}{number}"
+
+
+async def remembered(web: Web, visitor: Visitor, tape: str) -> Remembered:
+    """Return what is remembered of a conversation, or in a scope.
+
+    Args:
+        web: The program.
+        visitor: Who looks.
+        tape: The conversation's key, or the scope's.
+
+    Raises:
+        TapeNotFound: There is no such tape, or it holds no facts.
+    """
+    if not (is_conversation(tape) or tape == WORKSPACE or tape.startswith(PERSON)):
+        raise TapeNotFound(f"{tape} is the program's own, and holds no facts")
+    service = TapeService(web.store, tape)
+    workspace = web.scopes.workspace()
+    await workspace.open()
+    today = web.agent.clock.now().astimezone(web.agent.timezone)
+    if tape == WORKSPACE:
+        own = visitor.address.session
+        return Remembered(
+            tape,
+            service,
+            "workspace",
+            workspace.fold,
+            workspace.fold,
+            None,
+            own,
+            today,
+            workspace,
+        )
+    await web.store.version(tape)
+    if is_scope(tape):
+        scope = await _opened(web, tape)
+        session = await _chat_of(web, visitor, scope)
+        return Remembered(
+            tape,
+            scope.tape,
+            scope.kind,
+            scope.fold,
+            workspace.fold,
+            None,
+            session,
+            today,
+            scope,
+        )
+    fold = await folded(web, tape)
+    home = await home_of(web, tape, fold)
+    own_scope = home == tape
+    scope = web.scopes.home(service, fold.facts, "") if own_scope else await _opened(web, home)
+    facts = fold.facts if own_scope else scope.fold
+    return Remembered(tape, scope.tape, scope.kind, facts, workspace.fold, fold, tape, today, scope)
+
+
+async def folded(web: Web, tape: str) -> SessionFold:
+    """Return the state of a conversation.
+
+    Raises:
+        TapeNotFound: There is no such tape.
+    """
+    return await load_fold(
+        TapeService(web.store, tape), max_messages=web.view_messages, max_tokens=web.view_tokens
+    )
+
+
+async def home_of(web: Web, tape: str, fold: SessionFold) -> str:
+    """Return the tape of the scope that a conversation's facts belong to now."""
+    return await longterm.home_of(TapeService(web.store, tape), fold.home, web.scopes)
+
+
+async def _opened(web: Web, name: str) -> ScopeMemory:
+    scope = web.scopes.person(name)
+    await scope.open()
+    return scope
+
+
+async def _chat_of(web: Web, visitor: Visitor, scope: ScopeMemory) -> str:
+    """Return a private conversation of the person that a scope is of; empty where none is found."""
+    newest = sorted(scope.fold.facts.values(), key=lambda one: one.changed, reverse=True)
+    said = (one.tape for fact in newest for one in fact.evidence if one.origin == "person")
+    tried = (*web.scopes.identities(scope.name), visitor.address.session, *said)
+    for tape in [one for one in dict.fromkeys(tried) if one and not is_scope(one)][:_CHATS]:
+        try:
+            if await home_of(web, tape, await folded(web, tape)) == scope.name:
+                return tape
+        except TapeNotFound:
+            continue
+    return ""
+
+
+def chosen(facts: Iterable[Fact], which: Which, words: str, subject: str | None) -> list[Fact]:
+    """Return the facts that fit, by subject, those without one last; erased ones never.
+
+    Args:
+        facts: Of a scope.
+        which: Of what status.
+        words: All of them stand in the text or the subject, or it is the number; any case.
+        subject: What they are about; None for whatever.
+    """
+    sought = words.casefold().split()
+    wanted = subject.strip().casefold() if subject is not None else None
+    found = [
+        one
+        for one in facts
+        if one.text
+        and _is_of(one.status, which)
+        and (wanted is None or one.subject.strip().casefold() == wanted)
+        and _says(one, sought)
+    ]
+    return sorted(found, key=lambda one: (not one.subject, one.subject.strip().casefold(), one.id))
+
+
+def _is_of(status: Status, which: Which) -> bool:
+    return which in ("all", status) or (which == "ended" and status in _ENDED)
+
+
+def _says(fact: Fact, sought: list[str]) -> bool:
+    told = f"{fact.text}\n{fact.subject}".casefold()
+    return all(word in told or word.removeprefix("#").removeprefix("w") == str(fact.id)
+               for word in sought)  # fmt: skip

@@ -1,0 +1,295 @@
+"""What a conversation works on, and what each problem needs right now.
+
+Rule 1: what is shown is what the conversation's tape says at this moment; nothing is kept between requests.
+Rule 2: an assumption that the model is not shown any more is told as such: its time is over, or a person
+    decided on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.bus import Visitor
+from bot.core.clock import iso
+from bot.core.errors import Refusal
+from bot.inspector.context import Web
+from bot.inspector.reading.decisions import reason_of
+from bot.inspector.reading.facts import Remembered, remembered
+from bot.memory.bus.entries import EPISODE
+from bot.memory.bus.problems import ProblemRegistry
+from bot.memory.bus.records import Problem, ProblemState, WorkingSet, time_from
+from bot.memory.bus.working import WorkingSetStore, summary_now
+from bot.memory.facts.fold import FactFold
+from bot.memory.fold import SessionFold
+from bot.tape.service import TapeService
+
+_BACK = 60
+"""Newest changes of a tape in which the reason for a held assumption is looked for."""
+
+Standing = Literal["noted", "held", "waiting", "over"]
+
+
+class Assumption(BaseModel):
+    """Something that is taken to hold for one problem."""
+
+    model_config = ConfigDict(frozen=True)
+
+    text: str
+    confidence: float = Field(description="0 to 1.")
+    standing: Standing = Field(
+        description="`noted`: somebody assumed it; `held`: the gate found it contested, and it holds for its "
+        "time; `waiting`: the same of a fact on which a person decides; `over`: it is not shown to the model "
+        "any more."
+    )
+    until: str | None = Field(
+        description="When it ends by itself, ISO 8601; null where it does not."
+    )
+    fact: int | None = Field(description="Number of the fact that waits in `/memory pending`.")
+    reason: str = Field(
+        description="Why the gate held it; empty where it did not, or that is gone."
+    )
+
+
+class Decision(BaseModel):
+    """What was decided for one problem."""
+
+    model_config = ConfigDict(frozen=True)
+
+    text: str
+    why: str = Field(description="Empty where nobody said.")
+
+
+class Draft(BaseModel):
+    """A text in the making."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    text: str
+
+
+class WorkingSetView(BaseModel):
+    """What one problem needs right now; the model is shown it in that problem alone."""
+
+    model_config = ConfigDict(frozen=True)
+
+    problem: str = Field(description="Id of the problem.")
+    exists: bool = Field(description="False where it has none, or what it had has ended.")
+    must: list[str]
+    must_not: list[str]
+    constraints: dict[str, list[str]] = Field(description="Those of any other name.")
+    assumptions: list[Assumption]
+    questions: list[str]
+    drafts: list[Draft]
+    decisions: list[Decision]
+    created: str | None = Field(description="When it was begun, ISO 8601 in UTC.")
+    expires: str | None = Field(description="When it ends unless it is used before.")
+    hours: float = Field(description="How long it lives unused.")
+
+    @property
+    def notes(self) -> int:
+        """How much is in it."""
+        texts = len(self.must) + len(self.must_not) + len(self.questions) + len(self.constraints)
+        return texts + len(self.assumptions) + len(self.drafts) + len(self.decisions)
+
+
+class ProblemView(BaseModel):
+    """One of the things that a conversation keeps apart."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str = Field(description="`general`, `p1`, `p2` …")
+    name: str
+    state: ProblemState
+    priority: int = Field(description="1 to 9, the highest first.")
+    since: str | None = Field(description="When it was begun; null where it always was there.")
+    used: str | None = Field(description="When it was last worked on.")
+    summary: str = Field(description="What it came to, a line for each kind of note.")
+    messages: int = Field(description="Messages that come back into view with it.")
+    tokens: int = Field(description="What those cost, as estimated.")
+    newest: int | None = Field(description="Id of the newest entry of those.")
+    questions: int = Field(description="Open questions.")
+    expires: str | None = Field(description="When its working set ends; null where it has none.")
+
+
+class Problems(BaseModel):
+    """What a conversation works on."""
+
+    model_config = ConfigDict(frozen=True)
+
+    tape: str
+    active: str = Field(description="Id of the problem that is worked on.")
+    wanted: str = Field(
+        description="Id of the one to go on with once what runs has ended; empty for none."
+    )
+    problems: list[ProblemView] = Field(description="What is worked on first, then by priority.")
+
+
+async def problems_in(web: Web, visitor: Visitor, tape: str) -> Problems:
+    """Return the problems of a conversation.
+
+    Raises:
+        TapeNotFound: There is no such tape.
+        Refusal: It is no conversation.
+    """
+    found = await _asked(web, visitor, tape)
+    held = found.compartments
+    listed = await _registry(web, tape, found).list_by_state()
+    listed.sort(key=lambda one: (one.state != "active", one.state == "completed"))
+    return Problems(
+        tape=tape, active=held.active, wanted=held.wanted, problems=[_view(one) for one in listed]
+    )
+
+
+async def working_set_in(web: Web, visitor: Visitor, tape: str, problem: str) -> WorkingSetView:
+    """Return what a problem needs right now; empty where that has ended.
+
+    Raises:
+        TapeNotFound: There is no such tape.
+        Refusal: It is no conversation, or has no such problem.
+    """
+    return (await working_sets_in(web, visitor, tape, [problem]))[problem]
+
+
+async def working_sets_in(
+    web: Web, visitor: Visitor, tape: str, problems: Iterable[str]
+) -> dict[str, WorkingSetView]:
+    """Return what several problems need; see ``working_set_in``."""
+    memory = await remembered(web, visitor, tape)
+    fold = _conversation(memory)
+    now, found = web.agent.clock.now(), {}
+    for problem in problems:
+        if fold.compartments.problem(problem) is None:
+            raise Refusal(404, "not_found", f"there is no problem {problem[:40]!r} in {tape}")
+        working = fold.compartments.working_set(problem, now)
+        if working is None:
+            found[problem] = _nothing(problem)
+        else:
+            found[problem] = await _working(web, memory, working, now)
+    return found
+
+
+async def _asked(web: Web, visitor: Visitor, tape: str) -> SessionFold:
+    return _conversation(await remembered(web, visitor, tape))
+
+
+def _conversation(memory: Remembered) -> SessionFold:
+    if memory.conversation is None:
+        text = (
+            f"{memory.tape} is no conversation: problems are kept by each conversation for itself"
+        )
+        raise Refusal(422, "invalid_request", text)
+    return memory.conversation
+
+
+def _registry(web: Web, tape: str, fold: SessionFold) -> ProblemRegistry:
+    own = web.scopes.home(TapeService(web.store, tape), fold.facts, "")
+    clock = web.agent.clock
+    return ProblemRegistry(own, fold, WorkingSetStore(own, clock), clock)
+
+
+def _view(one: Problem) -> ProblemView:
+    working = one.working_set
+    return ProblemView(
+        id=one.problem_id,
+        name=one.name,
+        state=one.state,
+        priority=one.priority,
+        since=_moment(one.created_at),
+        used=_moment(one.last_active),
+        summary=summary_now(one),
+        messages=one.weight[0],
+        tokens=one.weight[1],
+        newest=max(one.messages, default=None),
+        questions=len(working.open_questions) if working is not None else 0,
+        expires=_moment(working.expires_at) if working is not None else None,
+    )
+
+
+def _moment(at: datetime) -> str | None:
+    """Return a time as ISO 8601; None for the one that stands for an unknown one."""
+    return iso(at) if at > datetime.fromtimestamp(0, UTC) else None
+
+
+def _nothing(problem: str) -> WorkingSetView:
+    return WorkingSetView(
+        problem=problem, exists=False, must=[], must_not=[], constraints={}, assumptions=[],
+        questions=[], drafts=[], decisions=[], created=None, expires=None, hours=0.0,
+    )  # fmt: skip
+
+
+async def _working(
+    web: Web, memory: Remembered, working: WorkingSet, now: datetime
+) -> WorkingSetView:
+    rules = {name: list(map(str, held)) for name, held in working.constraints.items()}
+    return WorkingSetView(
+        problem=working.problem_id,
+        exists=True,
+        must=rules.pop("must", []),
+        must_not=rules.pop("must_not", []),
+        constraints=rules,
+        assumptions=await _assumptions(web, memory, working, now),
+        questions=list(map(str, working.open_questions)),
+        drafts=[Draft(name=k, text=str(v)) for k, v in working.partial_artifacts.items()],
+        decisions=[_decision(one) for one in working.local_decisions],
+        created=_moment(working.created_at),
+        expires=_moment(working.expires_at),
+        hours=working.ttl_hours,
+    )
+
+
+def _decision(one: dict[str, Any]) -> Decision:
+    return Decision(text=str(one.get("d", "")), why=str(one.get("why") or ""))
+
+
+async def _assumptions(
+    web: Web, memory: Remembered, working: WorkingSet, now: datetime
+) -> list[Assumption]:
+    waiting = {fact.id: fact for fact in memory.facts.pending()}
+    found = []
+    for one in working.assumptions:
+        number, until = one.get("fact"), time_from(one.get("until"))
+        fact = waiting.get(number) if type(number) is int else None
+        decided = "fact" in one and fact is None
+        standing: Standing = "waiting" if fact is not None else "held" if until else "noted"
+        standing = "over" if decided or (until is not None and now >= until) else standing
+        reason = await reason_of(memory.home, fact) if fact is not None else ""
+        sure = one.get("confidence")
+        found.append(
+            Assumption(
+                text=str(one.get("a", "")),
+                confidence=float(sure) if isinstance(sure, int | float) else 0.5,
+                standing=standing,
+                until=iso(until) if until is not None else None,
+                fact=fact.id if fact is not None else None,
+                reason=reason,
+            )
+        )
+    held = {one.text for one in found if one.standing == "held"}
+    service = TapeService(web.store, memory.tape)
+    why = await _reasons(service, _conversation(memory).facts, held) if held else {}
+    return [one.model_copy(update={"reason": why.get(one.text) or one.reason}) for one in found]
+
+
+async def _reasons(tape: TapeService, facts: FactFold, texts: set[str]) -> dict[str, str]:
+    """Return why the gate held these: it is told in the change, the words in the episode behind it."""
+    found: dict[str, str] = {}
+    at = facts.last
+    for _ in range(_BACK):
+        read = await tape.read_entries(at, at + 1) if at else []
+        if not read or read[0].id != at or len(found) == len(texts):
+            break
+        change, logged = read[0], read[1] if len(read) > 1 else None
+        decision = change.data.get("decision")
+        if isinstance(decision, dict) and logged is not None and logged.name == EPISODE:
+            content = logged.data.get("content")
+            text = content.get("text") if isinstance(content, dict) else None
+            if isinstance(text, str) and text in texts:
+                found.setdefault(text, str(decision.get("reason") or ""))
+        before = change.data.get("previous")
+        at = before if type(before) is int and before < at else 0
+    return found

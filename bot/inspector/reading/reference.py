@@ -1,0 +1,241 @@
+"""Shared reference: values under keys, and every version that they had.
+
+Rule 1: versions are read from the entries that recorded them: what was erased there is gone here.
+Rule 2: a list costs no reads of entries; a page of versions costs one or two for each version.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal
+
+import anyio.to_thread
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.bus import Visitor
+from bot.core.clock import iso
+from bot.core.errors import TapeNotFound
+from bot.inspector.context import Web
+from bot.inspector.reading.beliefs import Rests, rests_on
+from bot.inspector.reading.decisions import Signal, signals
+from bot.inspector.reading.diffs import Line, compared
+from bot.inspector.reading.facts import remembered
+from bot.memory.bus.records import SharedReference
+from bot.memory.bus.shared import SharedReferenceStore, citation, living
+from bot.memory.scope import ScopeMemory
+
+
+class Value(BaseModel):
+    """A value that everything goes by, as it is now."""
+
+    model_config = ConfigDict(frozen=True)
+
+    key: str
+    value: Any = Field(description="Any JSON.")
+    told: str = Field(description="The value as text; JSON on several lines where it is no text.")
+    given: str = Field(description="The value as `/reference set` takes it.")
+    version: int
+    by: str = Field(description="`person`, `assistant`, `consolidation` or `rollback`.")
+    created: str = Field(description="When its first version was set, ISO 8601 in UTC.")
+    updated: str = Field(description="When this one was.")
+    source: str = Field(description="The entry that it rests on, as `tape#id`; perhaps empty.")
+    stale: bool = Field(description="What it rests on was superseded or erased.")
+    citation: str = Field(description="As the model cites it.")
+    entry: int = Field(description="Id of the entry of the scope's tape that records it.")
+    overridden: bool = Field(description="Another value of this key counts in its place here.")
+
+
+class Reference(BaseModel):
+    """The values that hold somewhere."""
+
+    model_config = ConfigDict(frozen=True)
+
+    tape: str
+    scope: str = Field(description="The tape that keeps them.")
+    session: str = Field(
+        description="The conversation in which commands change them; perhaps empty."
+    )
+    values: list[Value] = Field(description="North stars and priorities first, then by key.")
+    everybodys: list[Value] = Field(
+        description="What everybody reads; it counts where the scope has nothing of the same key."
+    )
+    taken_away: list[str] = Field(description="Keys that had a value; their versions are there.")
+
+
+class Version(BaseModel):
+    """One version of a value."""
+
+    model_config = ConfigDict(frozen=True)
+
+    version: int
+    state: Literal["there", "removed", "erased"] = Field(
+        description="`removed`: the version says that the value was taken away; `erased`: its words are gone."
+    )
+    current: bool
+    value: Any = Field(description="Null where it is not there.")
+    told: str = Field(description="The value as text.")
+    at: str = Field(description="When, ISO 8601 in UTC; empty where that is gone.")
+    by: str = Field(description="`person`, `assistant`, `consolidation` or `rollback`.")
+    restores: int | None = Field(description="Of a roll-back the version whose value it has.")
+    citation: str
+    rests: Rests | None = Field(description="The entry that it rests on.")
+    entry: int = Field(description="Id of the entry of the scope's tape that records it.")
+    reason: str = Field(description="The write gate's; empty where it was not asked.")
+    signals: list[Signal] = Field(description="What the gate went by.")
+    changes: list[Line] = Field(description="What differs from the version before, by lines.")
+
+
+class Versions(BaseModel):
+    """Versions of a value, the newest first."""
+
+    model_config = ConfigDict(frozen=True)
+
+    key: str
+    scope: str
+    session: str
+    count: int
+    versions: list[Version]
+    before: int | None = Field(description="For the next, older ones; null where there are none.")
+
+
+async def reference_in(web: Web, visitor: Visitor, tape: str) -> Reference:
+    """Return the values that a conversation goes by, or that a scope keeps.
+
+    Raises:
+        TapeNotFound: There is no such tape.
+    """
+    memory = await remembered(web, visitor, tape)
+    scope = memory.scope
+    own = living(scope.compartments)
+    keys = {one.key for one in own}
+    workspace = web.scopes.workspace()
+    shared = [] if memory.is_workspace else living(workspace.compartments)
+    return Reference(
+        tape=tape,
+        scope=scope.name,
+        session=memory.session,
+        values=[_value(one, scope) for one in own],
+        everybodys=[_value(one, workspace, overridden=one.key in keys) for one in shared],
+        taken_away=sorted(
+            key
+            for key, one in scope.compartments.references.items()
+            if one.value is None and key not in keys
+        ),
+    )
+
+
+async def versions_of(
+    web: Web, visitor: Visitor, tape: str, key: str, *, before: int | None, limit: int
+) -> Versions:
+    """Return versions of a value, the newest first, each with what it changed.
+
+    Args:
+        web: The program.
+        visitor: Who looks.
+        tape: The conversation or the scope; where it has no such key, everybody's is meant.
+        key: Of the value.
+        before: Only versions before this one.
+        limit: Most of them.
+
+    Raises:
+        TapeNotFound: There is no such tape, or no such key.
+    """
+    memory = await remembered(web, visitor, tape)
+    scope = memory.scope
+    store = SharedReferenceStore(scope, web.agent.clock)
+    numbers = await store.list_versions(key)
+    if not numbers:
+        scope = web.scopes.workspace()
+        store = SharedReferenceStore(scope, web.agent.clock)
+        numbers = await store.list_versions(key)
+    if not numbers:
+        raise TapeNotFound(f"there never was a value {key[:80]!r} in {tape}")
+    wanted = [one for one in numbers if before is None or one < before][-limit - 1 :]
+    # One more than is shown: the oldest shown is compared with it.
+    found = [await store.get(key, number) for number in wanted]
+    told = ["" if one is None else as_text(one.value) for one in found]
+    first = len(wanted) > limit
+    shown = [
+        await _version(web, scope, (key, number), found[at], (told[at], told[at - 1] if at else ""))
+        for at, number in enumerate(wanted)
+        if at >= first
+    ]
+    current = scope.compartments.references[key].version
+    return Versions(
+        key=key,
+        scope=scope.name,
+        session=memory.session if scope.name == memory.home.name else "",
+        count=len(numbers),
+        versions=[
+            one.model_copy(update={"current": one.version == current}) for one in reversed(shown)
+        ],
+        before=wanted[first] if first and wanted else None,
+    )
+
+
+def as_text(value: Any) -> str:
+    """Return a value as people read it, over several lines; empty for none."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        return "\n".join(value)
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def _given(key: str, value: Any) -> str:
+    """Return a value as the command takes it; empty where that cannot say it."""
+    if isinstance(value, list) and key in ("north_stars", "priorities"):
+        return "; ".join(map(str, value))
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _value(one: SharedReference, scope: ScopeMemory, *, overridden: bool = False) -> Value:
+    return Value(
+        key=one.key,
+        value=one.value,
+        told=as_text(one.value),
+        given=_given(one.key, one.value),
+        version=one.version,
+        by=one.updated_by,
+        created=iso(one.created_at),
+        updated=iso(one.updated_at),
+        source=one.source,
+        stale=one.stale,
+        citation=citation(one, scope),
+        entry=one.entry,
+        overridden=overridden,
+    )
+
+
+async def _version(
+    web: Web,
+    scope: ScopeMemory,
+    place: tuple[str, int],
+    one: SharedReference | None,
+    told: tuple[str, str],
+) -> Version:
+    key, number = place
+    at = scope.compartments.versions.get(key, {}).get(number, 0)
+    read = await scope.tape.read_entries(at, at) if at else []
+    data = read[0].data if read else {}
+    # Values that are long and much alike take a while.
+    changes = await anyio.to_thread.run_sync(compared, told[1], told[0]) if one is not None else []
+    decision, went_by, restores = (data.get(n) for n in ("decision", "signals", "restores"))
+    return Version(
+        version=number,
+        state="erased" if one is None else "removed" if one.value is None else "there",
+        current=False,
+        value=one.value if one is not None else None,
+        told=told[0],
+        at=iso(one.updated_at) if one is not None else "",
+        by=one.updated_by if one is not None else "",
+        restores=restores if type(restores) is int else None,
+        citation=citation(one, scope) if one is not None else "",
+        rests=await rests_on(web.store, one.source) if one is not None and one.source else None,
+        entry=at,
+        reason=str(decision.get("reason") or "") if isinstance(decision, dict) else "",
+        signals=signals(went_by) if isinstance(went_by, dict) else [],
+        changes=changes,
+    )

@@ -1,0 +1,215 @@
+"""Figures of conversations by day: tokens, cost, time, and how memory grows.
+
+Rule 1: they are folded from what tapes record, a tape's part once; a later look reads what is new.
+Rule 2: a request reads for a bounded time; what is left over is read by the next ones.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import date, timedelta, tzinfo
+
+import anyio
+from starlette.requests import HTTPConnection
+
+from bot.core.errors import TapeError, TapeNotFound
+from bot.inspector.reading.counting import NEVER, Day, Level, TapeFigures, day_of
+from bot.inspector.reading.sessions import is_conversation
+from bot.memory.load import fold_at
+from bot.tape.entries import SESSION_FORK
+from bot.tape.portions import portions
+from bot.tape.service import TapeService
+from bot.tape.store import TapeStore
+
+BUDGET = 0.2
+"""Seconds that a request reads."""
+
+MOST_TAPES = 10_000
+"""Tapes that are read at most, the first by name."""
+
+_FRESH = 1.0
+"""Seconds for which a tape that was read to its end is not looked at again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Figures of some tapes.
+
+    Attributes:
+        days: In order, without gaps.
+        of: Each day's.
+        read: Tapes read to their end.
+        tapes: Tapes that there are.
+        left_out: Tapes that are never read, since there are too many.
+    """
+
+    days: tuple[date, ...]
+    of: tuple[Day, ...]
+    read: int
+    tapes: int
+    left_out: int = 0
+
+    @property
+    def complete(self) -> bool:
+        """Whether all that can be read was read."""
+        return self.read >= self.tapes
+
+
+class Figures:
+    """Reads tapes and keeps what was counted, in memory.
+
+    Args:
+        store: Holds the tapes.
+        timezone: The user's: days are theirs.
+    """
+
+    def __init__(self, store: TapeStore, timezone: tzinfo) -> None:
+        self._store = store
+        self._timezone = timezone
+        self._kept: dict[str, TapeFigures] = {}
+        self._reading = anyio.Lock()
+
+    async def summary(
+        self, since: date, until: date, tape: str | None = None, *, budget: float = BUDGET
+    ) -> Summary:
+        """Return the figures of these days, as far as they can be read in time.
+
+        Args:
+            since: The first day.
+            until: The last.
+            tape: Of this one alone; by default of all.
+            budget: Seconds.
+
+        Raises:
+            TapeNotFound: There is no such tape.
+        """
+        if tape is not None:
+            await self._store.version(tape)
+        there = [tape] if tape is not None else await self._store.list_tapes()
+        names = there[:MOST_TAPES]
+        end = time.monotonic() + budget
+        async with self._reading:
+            # What was never read comes first, then what was looked at longest ago.
+            due = sorted(names, key=lambda name: self._checked(name, since))
+            for place, name in enumerate(due):
+                # However busy the machine is, every look reads something.
+                if place and time.monotonic() >= end:
+                    break
+                if tape is not None or self._checked(name, since) < end - budget - _FRESH:
+                    await self._catch_up(name, since, end)
+            read = sum(self._checked(name, since) > NEVER for name in names)
+            known = [self._kept[name] for name in names if name in self._kept]
+            days = await _added(known, since, until)
+        return Summary(*days, read, len(names), len(there) - len(names))
+
+    def _checked(self, name: str, since: date) -> float:
+        """Return when a tape was last read to its end, from a day on."""
+        kept = self._kept.get(name)
+        return kept.checked if kept is not None and kept.since <= since else NEVER
+
+    async def _catch_up(self, name: str, since: date, until: float) -> None:
+        """Read what is new on a tape, as far as time allows."""
+        try:
+            await self._read_on(name, since, until)
+        except TapeError:
+            # One that is gone or damaged has no figures; the others have.
+            broken = self._kept[name] = TapeFigures(since, self._timezone)
+            broken.checked = time.monotonic()
+
+    async def _read_on(self, name: str, since: date, until: float) -> None:
+        kept = self._kept.get(name)
+        erasures = await self._store.erasures(name)
+        version = await self._store.version(name)
+        if kept is None or kept.since > since or kept.erasures != erasures or kept.at > version:
+            kept = self._kept[name] = await self._opened(name, since)
+            kept.erasures = erasures
+        async with aclosing(portions(self._store, name, kept.at + 1, version)) as parts:
+            async for entries in parts:
+                for entry in entries:
+                    kept.apply(entry)
+                await anyio.lowlevel.checkpoint()
+                if time.monotonic() >= until and kept.at < version:
+                    return
+        kept.checked = time.monotonic()
+
+    async def _opened(self, name: str, since: date) -> TapeFigures:
+        """Return the figures of a tape that begin with a day; what is older is not read."""
+        made = TapeFigures(since, self._timezone)
+        first = await self._first_since(name, since) if is_conversation(name) else 1
+        if first > 1:
+            fold = await fold_at(TapeService(self._store, name), first - 1)
+            copied = await self._copied(name, first - 1)
+            made.begin(first - 1, fold.facts, fold.zone, copied=copied)
+        return made
+
+    async def _copied(self, name: str, until: int) -> int:
+        """Return the last entry that is the parent's, where a tape was a copy by then; else 0."""
+        try:
+            fork = await self._store.get_anchor(name, SESSION_FORK)
+        except TapeNotFound:
+            return 0
+        return fork.at if fork.at <= until else 0
+
+    async def _first_since(self, name: str, since: date) -> int:
+        """Return the id of the first entry of a day or later; times on a tape do not go back."""
+        low, high = 1, await self._store.version(name) + 1
+        while low < high:
+            middle = (low + high) // 2
+            day = await self._day_before(name, middle + 1)
+            if day is None or day < since:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    async def _day_before(self, name: str, entry_id: int) -> date | None:
+        async with aclosing(self._store.read_back(name, entry_id)) as entries:
+            async for entry in entries:
+                return day_of(str(entry.meta.get("ts", "")), self._timezone)
+        return None
+
+
+def figures(connection: HTTPConnection) -> Figures:
+    """Return the figures that an application keeps (a dependency of routes)."""
+    state = connection.app.state
+    kept = getattr(state, "figures", None)
+    if kept is None:
+        kept = state.figures = Figures(state.web.store, state.web.agent.timezone)
+    assert isinstance(kept, Figures)
+    return kept
+
+
+async def _added(
+    tapes: list[TapeFigures], since: date, until: date
+) -> tuple[tuple[date, ...], tuple[Day, ...]]:
+    days = tuple(since + timedelta(days=one) for one in range((until - since).days + 1))
+    sums = {day: Day() for day in days}
+    grown: defaultdict[date, Level] = defaultdict(Level)
+    for place, tape in enumerate(tapes):
+        if place % 200 == 199:
+            await anyio.lowlevel.checkpoint()
+        level = tape.before
+        grown[since] += level
+        # Clocks are set back at times: what is later on the tape is later.
+        for day, one in sorted(tape.days.items()):
+            grown[max(day, since)] += one.level - level
+            level = one.level
+            if day in sums:
+                _add(sums[day], one)
+    level = Level()
+    for day in days:
+        level += grown[day]
+        sums[day].level = level
+    return days, tuple(sums.values())
+
+
+def _add(total: Day, one: Day) -> None:
+    for model, usage in one.usage.items():
+        total.spend(model, usage)
+    total.ms.extend(one.ms)
+    total.waited.extend(one.waited)
+    total.turns += one.turns
+    total.failed += one.failed

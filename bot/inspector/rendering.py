@@ -1,0 +1,120 @@
+"""Pages from templates, and Markdown as HTML that can do nothing."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from hashlib import sha256
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import nh3
+from fastapi import Request
+from fastapi.responses import HTMLResponse
+from fastapi.templating import Jinja2Templates
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from markdown_it import MarkdownIt
+
+from bot.bus import Visitor
+
+STATIC = Path(__file__).parent / "static"
+
+_MARKDOWN = MarkdownIt("js-default", {"html": False, "linkify": False, "breaks": True}).disable(
+    "image"
+)
+_UNLINKED = MarkdownIt("js-default", {"html": False, "linkify": False, "breaks": True}).disable(
+    ["image", "link"]
+)
+_LONGEST = 50_000
+"""Characters beyond which a text is shown as it is: to read it takes seconds, in which nobody is answered."""
+
+_LINKS = 1_000_000
+"""Open brackets times characters beyond which none are links: for each the text is read to its end."""
+
+_BRACKET = re.compile(r"[\[\]]")
+
+_TAGS = set(
+    "a blockquote br code del em h1 h2 h3 h4 h5 h6 hr li ol p pre s strong table tbody td th thead "
+    "tr ul".split()
+)
+_ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}}
+
+
+def markdown(text: str) -> str:
+    """Return Markdown as HTML: text, formatting and links of http, https and mailto; no images.
+
+    Links open without telling where from. What is no such thing is shown as text or left out. A text that is
+    too long to be read in time is shown as it is; in one of very many open brackets none are links.
+    """
+    text = whole(text).replace("\x00", "�")
+    if len(text) > _LONGEST:
+        return f"<pre>{escape(text)}</pre>"
+    linked = _depth(text) * len(text) <= _LINKS
+    made = (_MARKDOWN if linked else _UNLINKED).render(text)
+    return nh3.clean(
+        made,
+        tags=_TAGS,
+        attributes=_ATTRIBUTES,
+        url_schemes={"http", "https", "mailto"},
+        link_rel="noopener noreferrer nofollow",
+        set_tag_attribute_values={"a": {"target": "_blank"}},
+    )
+
+
+def _depth(text: str) -> int:
+    """Return how many brackets are open at once, at most."""
+    depth = most = 0
+    for bracket in _BRACKET.finditer(text):
+        depth = depth + 1 if bracket[0] == "[" else max(0, depth - 1)
+        most = max(most, depth)
+    return most
+
+
+def whole(text: str) -> str:
+    """Return a text without halves of characters, which a model may write and no page can carry."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _writable(value: object) -> object:
+    """Return what a template shows as what can be written."""
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            # What is marked as safe stays so.
+            return type(value)(whole(value))
+    return value
+
+
+@lru_cache(maxsize=256)
+def asset(path: str) -> str:
+    """Return the address of a static file; another one whenever its content is another."""
+    digest = sha256((STATIC / path).read_bytes()).hexdigest()[:12]
+    return f"/static/{path}?v={digest}"
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("bot.inspector"),
+        autoescape=select_autoescape(default=True),
+        undefined=StrictUndefined,
+        finalize=_writable,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals["asset"] = asset
+    return environment
+
+
+_TEMPLATES = Jinja2Templates(env=_environment())
+
+
+def page(
+    request: Request, template: str, visitor: Visitor | None, *, status: int = 200, **values: Any
+) -> HTMLResponse:
+    """Return a page of a template, for whoever is logged in."""
+    csrf = getattr(request.state, "csrf", "")
+    return _TEMPLATES.TemplateResponse(
+        request, template, {"visitor": visitor, "csrf": csrf, **values}, status_code=status
+    )

@@ -1,0 +1,74 @@
+"""The site as the web channel knows it (``bot.bus.Site``)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
+from fastapi import APIRouter
+from starlette.requests import HTTPConnection
+
+from bot.bus import Address, Answer, BusError, Desk, Transcript, Visitor
+from bot.inspector import rendering
+from bot.inspector.app import build_app
+from bot.inspector.context import Web
+from bot.inspector.serving import bind, serve
+
+
+class NoDesk:
+    """Gives no command: stands in its place before the channel runs."""
+
+    async def ask(
+        self,
+        session: Address,  # noqa: ARG002
+        visitor: Visitor,  # noqa: ARG002
+        text: str,  # noqa: ARG002
+        *,
+        private: bool,  # noqa: ARG002
+        pressed: str | None = None,  # noqa: ARG002
+        within: float = 30.0,  # noqa: ARG002
+    ) -> Answer:
+        """Refuse."""
+        raise BusError("the web channel does not run")
+
+
+@dataclass(frozen=True, slots=True)
+class WebSite:
+    """Serves pages.
+
+    Attributes:
+        web: What they are made from; its desk is the channel's once that runs.
+        listen: ``HOST:PORT``.
+        ready: Called once it answers.
+    """
+
+    web: Web
+    listen: str
+    ready: Callable[[], Awaitable[None]]
+
+    @property
+    def transcript(self) -> Transcript:
+        """What was said."""
+        return self.web.transcript
+
+    def render(self, markdown: str) -> str:
+        """Return an answer as HTML; see ``rendering.markdown``."""
+        return rendering.markdown(markdown)
+
+    async def visitor(self, connection: HTTPConnection) -> Visitor | None:
+        """Return who is logged in on a connection, and may use the bot; None for nobody."""
+        return await self.web.logins.callers.visitor(connection)
+
+    async def blob(self, digest: str) -> bytes | None:
+        """Return a kept file's content; None where it is not there."""
+        return await self.web.blob(digest)
+
+    async def serve(self, chat: APIRouter, desk: Desk) -> None:
+        """Serve the site with the chat's routes until cancelled.
+
+        Raises:
+            ChannelRefused: It cannot listen where it should.
+        """
+        with bind(self.listen) as bound:
+            await self.ready()
+            await serve(build_app(replace(self.web, desk=desk), chat), bound)

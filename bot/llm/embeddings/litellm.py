@@ -1,0 +1,110 @@
+"""Any provider's embedding model that litellm knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from types import ModuleType
+from typing import Any
+
+from bot.core.errors import ModelAuthError, ModelError
+from bot.llm.embeddings.base import Embedder, Vector
+from bot.llm.library import Library, mapped
+
+TIMEOUT = 30.0
+"""Seconds to wait for one answer."""
+
+_NO_KEY = "no-key"
+
+
+class LiteLLMEmbedder(Embedder):
+    """An embedding model behind litellm.
+
+    Args:
+        name: litellm's name, such as ``openai/text-embedding-3-small``.
+        api_base: The provider's address; None for its usual one.
+        api_key: Its key; None takes it from the provider's environment variable.
+        timeout: Seconds to wait for one answer.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        api_base: str | None = None,
+        api_key: str | None = None,
+        timeout: float = TIMEOUT,
+    ) -> None:
+        self._name = name
+        self._api_base = api_base
+        self._api_key = api_key
+        self._timeout = timeout
+        self._library = Library()
+        self._dimensions: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The name that litellm knows the model by."""
+        return self._name
+
+    @property
+    def dimensions(self) -> int | None:
+        """Numbers in a vector; None before the first."""
+        return self._dimensions
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """Return a vector for each text; see ``Embedder.embed``."""
+        litellm: Any = await self._library.ready()
+        # Its embeddings take no retries, asked for as 0, for its default.
+        litellm.DEFAULT_MAX_RETRIES = 0
+        key = self._key(litellm)
+        with mapped(self._name, self._api_key):
+            answer = await litellm.aembedding(
+                model=self._name,
+                input=list(texts),
+                timeout=self._timeout,
+                max_retries=0,
+                num_retries=0,
+                drop_params=True,
+                # Not every server that speaks OpenAI's protocol packs them as its library asks.
+                encoding_format="float",
+                api_base=self._api_base,
+                api_key=key,
+            )
+        vectors = list(self._vectors(answer))
+        if len(vectors) != len(texts):
+            raise ModelError(
+                f"{self._name}: the provider sent {len(vectors)} embeddings for {len(texts)} texts"
+            )
+        return vectors
+
+    async def aclose(self) -> None:
+        """Close the connections, if no model uses them."""
+        await self._library.aclose()
+
+    def _key(self, litellm: ModuleType) -> str | None:
+        if self._api_key is not None:
+            return self._api_key
+        missing = litellm.validate_environment(model=self._name)["missing_keys"]
+        names = [key for key in missing if key.endswith("_API_KEY")]
+        if names and not self._api_base:
+            raise ModelAuthError(f"{self._name}: no API key; set {' or '.join(names)}")
+        return _NO_KEY if names else None
+
+    def _vectors(self, answer: Any) -> Iterable[Vector]:
+        """Yield what a provider sent as vectors of length 1.
+
+        Raises:
+            ModelError: It is something else.
+        """
+        import numpy as np
+
+        for one in sorted(answer.data or (), key=lambda one: int(one["index"])):
+            try:
+                vector: Vector = np.asarray(one["embedding"], dtype=np.float32)
+            except (ValueError, TypeError) as error:
+                raise ModelError(f"{self._name}: the provider sent no embedding") from error
+            length = float(np.linalg.norm(vector))
+            if vector.ndim != 1 or not np.isfinite(length) or not length:
+                raise ModelError(f"{self._name}: the provider sent an embedding that is none")
+            self._dimensions = len(vector)
+            yield vector / length

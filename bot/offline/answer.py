@@ -1,0 +1,356 @@
+"""Answers to questions: what is known, who said it, in which words, and when.
+
+Rule 1: an answer that is not wholly supported says that it is not.
+Rule 2: a fact is put in the second person where that is certain; else it is quoted.
+Rule 3: the same question over the same evidence has the same answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import date, timedelta
+
+from bot.language.parsed_facts import SAID_ON, ParsedFact, parse
+from bot.language.person import USER, sentence, to_second
+from bot.language.terms import key, stem, words
+from bot.offline.changes import is_over, is_unreal, newest_first
+from bot.offline.compartments import asked_value, kinds_asked, told_value, told_work
+from bot.offline.evidence import (
+    Candidate,
+    Finding,
+    gather,
+    level,
+    of_somebody_else,
+    settle,
+    with_names,
+)
+from bot.offline.files import FILE
+from bot.offline.fitting import LIGHT, OF_ASKING, fits, lacks
+from bot.offline.merge import facts_of
+from bot.offline.phrases import PHRASES, Phrases, quote
+from bot.offline.prompt import ASSISTANT, Passage, Prompt, Said
+from bot.offline.questions import Question
+from bot.offline.sums import asks_total, reckoned, total
+
+_MAX_FINDINGS = 5
+_OTHER_SCRIPT = re.compile("[\u0370-\u1fff\u2e80-\uffdc]")
+_TOLD_ABOUT = re.compile(
+    r"(?:did|have) (?:i|we) (?:ever |already )?(?:tell|told|mention)", re.IGNORECASE
+)
+_BEFORE = re.compile(r"\b(?:before|previously|formerly|used? to)\b", re.IGNORECASE)
+_NUMBER = re.compile(
+    r"\d|\b(?:no|one|two|three|four|five|six|seven|eight|nine|ten|twelve)\b", re.IGNORECASE
+)
+_STILL = re.compile(
+    r"\b(?:still|any ?more|yet|now|at the moment|currently|these days)\b", re.IGNORECASE
+)
+_UNSURE = re.compile(r"\b(?:their|them)\b")
+_FOUND_IN_FILES = "The closest thing that I find:"
+_LIKING = frozenset((stem("like"), stem("hate")))
+_COUNTED = frozenset(map(stem, "day week month year old age long left get ago".split()))
+_LAST_TIME = re.compile(
+    r"(?:what|where) (?:did|were|have) we (?:talk|talked|discuss|leave|talking|speak|doing|do|left)\b",
+    re.IGNORECASE,
+)
+
+
+def spoken_to(text: str, asker: Said) -> str:
+    """Return a line of memory as one would say it to the person, or quoted where that is unsafe."""
+    if _UNSURE.search(text) and "the user" in text.lower():
+        return f"My memory says: {quote(text)}"
+    second = to_second(text, asker.subject)
+    return second if asker.group else sentence(second)
+
+
+def listing(prompt: Prompt, memory: str, asker: Said) -> str:
+    """Return all that is known as a list, empty where there is nothing.
+
+    Args:
+        prompt: The request, read: values, beliefs, and what is worked on.
+        memory: All facts, as text.
+        asker: The message that asks.
+    """
+    told = [spoken_to(parse(text, asker.subject).text, asker) for text in facts_of(memory)]
+    told += [told_value(one, group=asker.group) for one in prompt.values]
+    told += [f"I concluded: {quote(one)}" for one in prompt.beliefs]
+    if told and prompt.work is not None:
+        told.append(
+            f"We are working on {quote(prompt.work.name)}; `/problem show` shows what is noted for it."
+        )
+    return "\n".join(f"- {text}" for text in told)
+
+
+def _quoted(one: Candidate, asker: Said, phrases: Phrases) -> str:
+    said = quote(one.words, phrases)
+    when = one.when or "?"
+    if one.who == "note":
+        return f"Note of {one.when}: {said}" if one.when else f"From my notes: {said}"
+    if one.who == "history":
+        return f"From the record of {when}: {said}"
+    if one.of_file:
+        return f"In {one.who.removeprefix(FILE)}, sent on {when}: {said}"
+    if one.who == ASSISTANT:
+        return f"I said on {when}: {said}"
+    if not asker.group or one.who in (asker.who, asker.name):
+        return phrases.you_said.format(when=when, quote=said)
+    return phrases.other_said.format(
+        who=one.who.rpartition(" (")[0] or one.who, when=when, quote=said
+    )
+
+
+def _told(finding: Finding, asker: Said, question: Question, phrases: Phrases) -> str:
+    """Return one finding as sentences."""
+    head, parts = finding.head, []
+    line = head.line
+    if line.saying:
+        parts.append("" if finding.evidence else f"You told me: {quote(line.saying, phrases)}")
+    elif (head.understood and head.who in ("memory", "note")) or (
+        head.understood and head.who not in ("history", ASSISTANT)
+    ):
+        if question.language == "en" or finding.evidence is None:
+            parts.append(spoken_to(line.text, asker))
+    elif head.who == "memory":
+        parts.append(f"My memory says: {quote(line.text)}")
+    if finding.evidence:
+        parts.append(_quoted(finding.evidence, asker, phrases))
+    elif head.words and (head.who != "note" or not parts):
+        parts.append(_quoted(head, asker, phrases))
+    elif head.who == "note" and head.when:
+        parts.append(f"That is in my notes of {head.when}.")
+    elif question.language == "en" and not line.saying and head.understood:
+        parts.append("That is in my long-term memory.")
+    if finding.before:
+        before = finding.before
+        parts.append(
+            phrases.earlier.format(when=before.when or "?", quote=quote(before.words, phrases))
+        )
+    return " ".join(part for part in parts if part)
+
+
+def _yes_or_no(question: Question, findings: Sequence[Finding]) -> str:
+    if question.manner != "yesno" or question.language != "en" or len(findings) != 1:
+        return ""
+    finding = findings[0]
+    if not finding.head.understood or "not" in words(question.text):
+        return ""
+    asked, line = set(words(question.text)), finding.head.line
+    if "or" in asked:
+        return ""
+    if finding.before:
+        return "Not any more. "
+    if " used to " in line.text and not line.retracts:
+        return ""
+    if _opposed(question, line):
+        return "" if line.negated else "No. "
+    if line.negated:
+        return "No. "
+    return "" if is_over(finding.told.words) else "Yes. "
+
+
+def _opposed(question: Question, line: ParsedFact) -> bool:
+    """Return whether one likes what the other hates."""
+    asked = frozenset().union(*question.required) & _LIKING
+    return line.verb in _LIKING and bool(asked) and line.verb not in asked
+
+
+def _day(question: Question, asker: Said) -> str:
+    if not question.of_day or not asker.date:
+        return ""
+    day = date.fromisoformat(asker.date)
+    return (day - timedelta(days=question.of_day == "yesterday")).isoformat()
+
+
+def _unknown(question: Question, phrases: Phrases) -> str:
+    if _TOLD_ABOUT.match(question.text) and question.language == "en":
+        return f"No, I don't know anything about that yet. {phrases.how_to_tell}"
+    if question.personal:
+        return f"{phrases.unknown} {phrases.how_to_tell}"
+    return (
+        f"{phrases.unknown} I only know what I am told; tell me, and I will remember it. For general"
+        " knowledge, set a real model (`TAPEBOT_MODEL` in `.env`)."
+    )
+
+
+def _noted(prompt: Prompt, asker: Said, question: Question, phrases: Phrases) -> str:
+    """Return what a handoff, notes and values say to a question; empty where it asks for none of them."""
+    if prompt.handoff and _LAST_TIME.match(question.text):
+        return f"My note from the former session: {quote(prompt.handoff, phrases, 900)}"
+    kinds = kinds_asked(question.text)
+    if kinds is not None and (told_notes := told_work(prompt.work, kinds)):
+        return told_notes
+    found = asked_value(prompt.values, question.required, question.optional)
+    return "\n".join(told_value(one, group=asker.group) for one in found[:_MAX_FINDINGS])
+
+
+def _listed(told: Sequence[str]) -> str:
+    return told[0] if len(told) == 1 else "\n".join(f"- {text}" for text in told)
+
+
+def _with_changes(
+    ordered: Sequence[tuple[Candidate | None, Sequence[Finding]]],
+    asker: Said,
+    question: Question,
+    phrases: Phrases,
+) -> str:
+    """Return the newest statements with their days, each with what was so before."""
+    told = []
+    for change, findings in ordered:
+        former = [_told(one, asker, question, phrases) for one in findings]
+        if change is None:
+            told += former
+        else:
+            first = _quoted(change, asker, phrases)
+            told.append(f"{first} Before that: {' '.join(former)}")
+    return _listed(told)
+
+
+def _reckoned(
+    findings: Sequence[Finding], asker: Said, question: Question, phrases: Phrases
+) -> str:
+    """Return the answer where it is a sum, with what it is made of; else nothing."""
+    if len(findings) != 1 or findings[0].before or not asker.date:
+        return ""
+    # "How many days until my exam": what has a date of the exam says nothing of days.
+    named = [group for group in question.required if not group & _COUNTED]
+    line = findings[0].head.line
+    own = not named and not line.subject and line.owner == USER.lower()
+    if not (own or named) or not all(group & line.terms for group in named):
+        return ""
+    told = findings[0].told
+    said = date.fromisoformat(told.when[:10]) if told.when else None
+    found = reckoned(
+        question.text, SAID_ON.sub("", line.text), date.fromisoformat(asker.date), said
+    )
+    return f"{found} {_told(findings[0], asker, question, phrases)}" if found else ""
+
+
+def _together(
+    everything: Sequence[Candidate], question: Question, asker: Said, phrases: Phrases
+) -> str:
+    """Return the sum of what a question asks for together, with what it is made of; else nothing."""
+    if not asks_total(question.text):
+        return ""
+    named = [group for group in question.required if not group & OF_ASKING]
+    named = [group for group in named if not group & LIGHT] or named
+    found = {
+        key(one.line.text): one
+        for one in everything
+        if one.first_hand
+        and any(group & one.line.terms for group in named)
+        and not (one.line.negated or is_unreal(one.line.text))
+        and (not asker.group or one.who in (asker.who, asker.name))
+        and not of_somebody_else(one, question, asker, question.optional.union(*named))
+    }
+    covered = all(any(group & one.line.terms for one in found.values()) for group in named)
+    summed = total([one.line.text for one in found.values()]) if covered else ""
+    told = [_told(Finding(one), asker, question, phrases) for one in found.values()]
+    return f"{summed}\n{_listed(told)}" if summed else ""
+
+
+def _best(
+    everything: Sequence[Candidate], question: Question, asker: Said
+) -> tuple[int, list[Candidate]]:
+    """Return how well the best candidates answer, as ``level`` says, and them."""
+    levels = [(level(one, question, asker), one) for one in everything]
+    levels = [(1 if found > 1 and lacks(one, question) else found, one) for found, one in levels]
+    top = max((found for found, _ in levels), default=0)
+    fitting = [one for found, one in levels if found and fits(one, question, asker)]
+    if top < 3 and fitting:
+        return 3, fitting
+    least = max(top, 1)
+    if question.manner == "topic" and top >= 2:
+        least = min(found for found, _ in levels if found >= 2)
+    return top, [one for found, one in levels if found >= least]
+
+
+def _found(
+    best: Sequence[Candidate], everything: Sequence[Candidate], question: Question
+) -> list[Finding]:
+    """Return what the best candidates come to; of a number, what has one first."""
+    first_hand = [one for one in best if one.first_hand]
+    understood = [one for one in first_hand if one.understood or one.line.saying]
+    findings = settle(understood or first_hand or best, everything, _MAX_FINDINGS)
+    if question.text.lower().startswith("how many"):
+        findings.sort(key=lambda one: not _NUMBER.search(one.head.line.text))
+    return findings
+
+
+def _changed(
+    findings: Sequence[Finding],
+    said: Sequence[Candidate],
+    asker: Said,
+    question: Question,
+    phrases: Phrases,
+    *,
+    top: int,
+) -> str:
+    """Return the answer where something said later changes what was found; else nothing.
+
+    Args:
+        findings: What was found.
+        said: All that people said.
+        asker: The message that asks.
+        question: The question.
+        phrases: Of its language.
+        top: How well the best candidate answers.
+    """
+    ordered = newest_first(findings, said, question, asker)
+    changes = [change for change, _ in ordered if change]
+    if not changes:
+        return ""
+    told = _with_changes(ordered, asker, question, phrases)
+    fitting = any(fits(one, question, asker) for one in changes)
+    sure = top >= 2 or fitting or _STILL.search(question.text)
+    return told if sure else f"{phrases.unknown} {phrases.closest}\n{told}"
+
+
+def answer(
+    prompt: Prompt, memory: str, recalled: Sequence[Passage], asker: Said, question: Question
+) -> str:
+    """Return the answer to one question, from what is at hand."""
+    phrases = PHRASES[question.language]
+    if noted := _noted(prompt, asker, question, phrases):
+        return noted
+    wanted = " ".join(sorted(set().union(*question.required, question.optional)))
+    everything = gather(prompt, memory, recalled, asker, wanted)
+    day = _day(question, asker)
+    if day:
+        dated = [one for one in everything if one.when.startswith(day)]
+        everything = dated or (everything if question.required else [])
+    question = with_names(question, everything)
+    if summed := _together(everything, question, asker, phrases):
+        return summed
+    top, best = _best(everything, question, asker)
+    findings = _found(best, everything, question)
+    if not findings:
+        return _unknown(question, phrases)
+    former = [one.before for one in findings if one.before]
+    if former and _BEFORE.search(question.text) and question.manner == "value":
+        return " ".join(_quoted(one, asker, phrases) for one in former)
+    if question.manner != "topic" and question.language == "en":
+        said = [one for one in gather(prompt, memory, recalled, asker, "") if one.told]
+        if told := _changed(findings, said, asker, question, phrases, top=top):
+            return told
+        if sum_of := _reckoned(findings, asker, question, phrases):
+            return sum_of
+    return _body(findings, top, asker, question, phrases)
+
+
+def _body(
+    findings: Sequence[Finding], top: int, asker: Said, question: Question, phrases: Phrases
+) -> str:
+    """Return what is known as sentences; where it may be no answer, that is said."""
+    told = [_told(finding, asker, question, phrases) for finding in findings]
+    body = _listed(told)
+    if top == 3 or question.manner == "topic" or (top == 2 and question.manner == "yesno"):
+        sure = top == 3 or any(_opposed(question, one.head.line) for one in findings)
+        return (_yes_or_no(question, findings) if sure else "") + body
+    if _STILL.search(question.text) and all(is_over(one.told.words) for one in findings):
+        return body
+    separator = "\n" if len(told) > 1 else " "
+    if all(finding.head.of_file for finding in findings):
+        return f"{_FOUND_IN_FILES}{separator}{body}"
+    if _OTHER_SCRIPT.search(question.text):
+        return f"{phrases.closest}{separator}{body}"
+    return f"{phrases.unknown} {phrases.closest}{separator}{body}"

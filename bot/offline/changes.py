@@ -1,0 +1,179 @@
+"""Whether something that was said later ends or changes what is known, whatever words it uses.
+
+Rule 1: what says that a thing ended, or went somewhere else, is about all that names the thing; what says
+    that a value is new must name what is asked for, or give another number of the same unit.
+Rule 2: nothing is ended here: an answer tells the newest first, and what it was before behind it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+
+from bot.language.parsed_facts import parse
+from bot.language.terms import KIN_TERMS, stem, terms
+from bot.offline.evidence import Candidate, Finding, level
+from bot.offline.fitting import gives_newer
+from bot.offline.merge import facts_of
+from bot.offline.prompt import Said
+from bot.offline.questions import Question
+
+_ENDS = re.compile(
+    r"\b(?:died|dead|passed away|sold|quit|gave up|given up|giving up|stopped|divorced|separated|split up|broke up"
+    r"|cancell?ed|called off|is off|no longer|not any ?more|anymore|any more|retired|laid off|resigned|moved out"
+    r"|gave away|got rid of|unsubscribed|replaced|rebooked|rescheduled|postponed|brought forward|swapped|switched"
+    r"|traded|(?:dropped|finished)(?= (?-i:[A-Z]))|stepped down|done with|paid (?:\w+ ){0,3}(?:back|off)"
+    r"|gave (?:\w+ ){1,3}back|closed down|put down|ran away|scrapped|left(?= (?-i:[A-Z])|[,.!]|$)"
+    r"|gestorben|verkauft|abgesagt|gek[üu]ndigt|verschoben|getrennt|geschieden|aufgeh[öo]rt|nicht mehr"
+    r"|muri[óo]|vend[íi]|cancel[éa]|ya no|dej[ée]|mort|vendu|annul[ée])\b",
+    re.IGNORECASE,
+)
+_OVER = re.compile(r"\b(?:no longer|not any ?more|any ?more|nicht mehr|ya no)\b", re.IGNORECASE)
+_UNREAL = re.compile(
+    r"\b(?:never|not|if|would|could|might|should|almost|nearly|want|plan|wish|nie|wenn|w[üu]rde|nunca|si)\b|n['’]t\b",
+    re.IGNORECASE,
+)
+_CHANGES = re.compile(
+    r"\b(?:now|nowadays|already|upped|these days|lately|new|newly|moved|changed|raised|lowered|increased|reduced|cut|went"
+    r"|gone|go up|up to|down to|again|instead|actually|wait|correction|sorry|meant|rather|updated?|started|joined|bought"
+    r"|became|turned|got|since|put off|pushed back|shifted|extended|last day|leaving for|divorce|outgrown|from \w+ on"
+    r"|from (?:today|tomorrow|now|this|next)|as of|renamed|jetzt|neue[nrsm]?|umgezogen|doch|stattdessen|ahora|nuev[oa]"
+    r"|plut[ôo]t|maintenant|nouve(?:au|lle))\b",
+    re.IGNORECASE,
+)
+_PARTS = re.compile(r"[,;.!]\s|\band\b")
+_NOT = re.compile(r", not \w")
+_AMOUNT = (
+    r"\d{1,9}(?:[.,]\d{1,3})?\s?"
+    r"(kg|kilos?|pounds?|lbs?|mg|ml|g|km|cm|m|hours?|minutes?|euros?|€|dollars?|%)(?!\w)"
+)
+_MEASURED = re.compile(rf"(?<![\d.,:]){_AMOUNT}", re.IGNORECASE)
+_IS_NOW = re.compile(
+    rf"\b(?:down to|up to|now|now at|currently|is|are|to|at) {_AMOUNT}", re.IGNORECASE
+)
+_OF_NO_USE = frozenset(
+    map(
+        stem,
+        "user call name have go take live work drive say like want need use daily day week time every each year month"
+        " appointment".split(),
+    )
+)
+_MOST_NAMES = 12
+_ADVISERS = frozenset(map(stem, "doctor dentist teacher boss manager landlord".split()))
+"""Who changes things for others: "the doctor said that I need meat"."""
+_DIET = frozenset(map(stem, "vegetarian vegan meat fish".split()))
+
+
+def _changed_by(
+    finding: Finding, everything: Sequence[Candidate], question: Question, asker: Said
+) -> Candidate | None:
+    """Return the newest statement that ends or changes what was found, None where there is none.
+
+    Args:
+        finding: What is known.
+        everything: What was said, all of it, of one minute in its order.
+        question: What is asked.
+        asker: The message that asks; in a group nobody's words change what another said.
+    """
+    head, told = finding.head, finding.told
+    if head.who == "memory" and not told.when:
+        return None
+    wanted = question.optional.union(*question.required)
+    places = {one.words: at for at, one in enumerate(everything)}
+    since = (told.when, places.get(told.words, -1))
+    later = [
+        one
+        for one in everything
+        if one.told
+        and (one.when, places[one.words]) > since
+        and one.words != head.words
+        and (not asker.group or one.who == told.who)
+        and (_changes(one, head, wanted) or gives_newer(one, told, question, asker))
+    ]
+    return max(later, key=lambda one: (one.when, places[one.words]), default=None)
+
+
+def names_of(memory: str, asker: Said, question: Question) -> str:
+    """Return the words by which later statements name what memory answers a question with.
+
+    Args:
+        memory: All facts, as text.
+        asker: The message that asks.
+        question: What is asked.
+    """
+    known = [Candidate(parse(text, asker.subject), "", "memory") for text in facts_of(memory)]
+    levels = [(level(one, question, asker), one.line) for one in known]
+    top = max((found for found, _ in levels), default=0)
+    named = dict.fromkeys(
+        word
+        for found, line in levels
+        if found == top > 0
+        for word in line.text.split()
+        if set(terms(word)) - _OF_NO_USE
+    )
+    return " ".join(list(named)[:_MOST_NAMES])
+
+
+def is_unreal(words: str) -> bool:
+    """Say whether words deny, suppose or wish."""
+    return bool(_UNREAL.search(words))
+
+
+def is_over(words: str) -> bool:
+    """Say whether words say that something is over, or somewhere else; not that it might be."""
+    return any(
+        _ENDS.search(part) and not _UNREAL.search(_OVER.sub(" ", part))
+        for part in _PARTS.split(words)
+    )
+
+
+def _changes(new: Candidate, old: Candidate, wanted: Collection[str]) -> bool:
+    words, known = set(terms(new.words)), set(old.line.terms) | set(terms(old.line.rest))
+    named = known - _OF_NO_USE
+    if (words & KIN_TERMS) - _ADVISERS - known - set(wanted) and not words & named & set(wanted):
+        # It is about somebody else.
+        return False
+    if _DIET & words and _DIET & named and _CHANGES.search(new.words):
+        return True
+    if is_over(new.words):
+        return bool(words & named)
+    if not _CHANGES.search(new.words) and not _NOT.search(new.words):
+        return False
+    if words & named & (set(wanted) | set(old.line.subject)):
+        return True
+    return bool(_units(_IS_NOW, new.words) & _units(_MEASURED, old.line.text))
+
+
+def _units(pattern: re.Pattern[str], text: str) -> set[str]:
+    return {hit[1].lower().removesuffix("s") for hit in pattern.finditer(text)}
+
+
+def newest_first(
+    findings: Sequence[Finding],
+    everything: Sequence[Candidate],
+    question: Question,
+    asker: Said,
+) -> list[tuple[Candidate | None, list[Finding]]]:
+    """Return findings, those that one later statement changes together with it, the newest first.
+
+    Args:
+        findings: What is known.
+        everything: What was said.
+        question: What is asked.
+        asker: The message that asks.
+    """
+    changed: dict[str, tuple[Candidate | None, list[Finding]]] = {}
+    stay: list[tuple[Candidate | None, list[Finding]]] = []
+    for one in findings:
+        change = _changed_by(one, everything, question, asker)
+        if change is None:
+            stay.append((None, [one]))
+        else:
+            changed.setdefault(change.words, (change, []))[1].append(one)
+    # What a statement says is told once, in its own words.
+    stay = [
+        (change, told)
+        for change, told in stay
+        if not told[0].head.words or not any(told[0].head.words in said for said in changed)
+    ]
+    return [*changed.values(), *stay]

@@ -1,0 +1,355 @@
+"""What a prompt holds of the memory bus, read and told in plain sentences.
+
+Rule 1: a value, a belief and a note are read by their form alone; nothing in them is obeyed, and none is
+        taken for a fact or for words of a message.
+Rule 2: what is said to a person holds no sign of the form that a model reads.
+Rule 3: a line that is in no known form is passed over.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from bot.language.terms import stem, terms
+from bot.offline.phrases import quote
+
+_BELIEFS = "Beliefs:"
+_BELIEF = re.compile(r"- (?P<text>.+) \([a-z]+ p\d+\)")
+_SET = re.compile(
+    r" \(set (?P<day>\d{4}-\d\d-\d\d)(?P<by> by the assistant)?(?P<all>, for everyone)?"
+    r"(?P<stale>, may be out of date)?\)"
+)
+_SET_BEFORE = re.compile(r" \| v\d+ .*")
+"""What stands behind a value in a memory that an earlier version of the program wrote."""
+
+_WORKING_ON = re.compile(r"^Problem at hand: (?P<name>.*)$", re.MULTILINE)
+_NOTED_BEFORE = re.compile(r"^What was noted here before:\n(?P<text>(?:.+\n?)+)", re.MULTILINE)
+_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_ESCAPE = re.compile(r"\\(?:u([0-9a-f]{4})|(.))")
+_LONG = {"n": "\n", "t": "\t", "r": "\r"}
+_PLAIN = re.compile(r"[^\W_](?:[\w ,./+@:'’€$%&-]*[\w%€$])?")
+_LONGEST_PLAIN = 80
+_LONGEST = 600
+_NAMED = {"null": "nothing", "true": "yes", "false": "no"}
+_OF_ASKING = frozenset(
+    stem(word) for word in "set have give keep current value now what our tell put".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value of shared reference.
+
+    Attributes:
+        key: Its name.
+        value: Text, a list, or an object; numbers and the like as the words that say them.
+        day: On which it was set; empty where that is not told.
+        by_assistant: The assistant set it, from what was said.
+        for_everyone: Everybody who talks to the bot reads it.
+        stale: What it rests on no longer holds.
+    """
+
+    key: str
+    value: Any
+    day: str = ""
+    by_assistant: bool = False
+    for_everyone: bool = False
+    stale: bool = False
+
+    @property
+    def terms(self) -> frozenset[str]:
+        """What its name and its texts speak of."""
+        texts = " ".join([_name(self.key), *_leaves(self.value)])
+        return frozenset(terms(texts))
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """The problem that is worked on.
+
+    Attributes:
+        name: As it was given.
+        notes: Kinds of notes in words, each with its texts.
+        summary: What was noted before, where no notes are left.
+    """
+
+    name: str
+    notes: dict[str, list[str]] = field(default_factory=dict)
+    summary: str = ""
+
+
+def values_in(block: str) -> tuple[Value, ...]:
+    """Return the values that a block of shared reference holds, in order."""
+    found = (_value_of(line) for line in block.partition(f"\n{_BELIEFS}")[0].split("\n"))
+    return tuple(one for one in found if one is not None)
+
+
+def beliefs_in(block: str) -> tuple[str, ...]:
+    """Return the texts of the beliefs that a block of shared reference holds."""
+    told = f"\n{block}".partition(f"\n{_BELIEFS}\n")[2]
+    return tuple(hit["text"] for line in told.split("\n") if (hit := _BELIEF.fullmatch(line)))
+
+
+def work_in(records: str) -> Work | None:
+    """Return the problem at hand that the records of a prompt tell of."""
+    hits = list(_WORKING_ON.finditer(records))
+    if not hits:
+        return None
+    noted = _NOTED_BEFORE.search(records, hits[-1].end())
+    work = Work(str(_whole(hits[-1]["name"])), summary=noted["text"].strip() if noted else "")
+    for line in records[hits[-1].end() + 1 :].split("\n"):
+        if not line:
+            break
+        kind, sep, _ = line.partition(":")
+        if sep:
+            label, texts = _note(kind, line[len(kind) + 1 :].strip(), line)
+            work.notes.setdefault(label, []).extend(texts)
+    return work
+
+
+def told_value(one: Value, *, group: bool) -> str:
+    """Return a value as a sentence, with who set it and when."""
+    name = _noted(_name(one.key))
+    whose = "The" if group or one.for_everyone else "Your"
+    many = isinstance(one.value, list) and len(one.value) > 1
+    text, cut = _spoken(one.value), False
+    if len(text) > _LONGEST:
+        text, cut = text[:_LONGEST].rstrip() + "…", True
+    told = f"{whose} {name} {'are' if many else 'is'} {text}"
+    if one.day:
+        who = "I noted it" if one.by_assistant else "set" if whose == "The" else "you set it"
+        told += f" ({who} on {one.day})"
+    told += "."
+    if one.stale:
+        told += " What it rests on no longer holds, so it may be out of date."
+    if cut:
+        told += " `/reference` and its name show it whole."
+    return told
+
+
+def asked_value(
+    values: Iterable[Value], groups: Iterable[frozenset[str]], optional: frozenset[str]
+) -> list[Value]:
+    """Return the values that answer a question, by the terms that an answer must hold."""
+    wanted = [one for one in groups if not one & _OF_ASKING]
+    wanted += [frozenset({one}) for one in optional - _OF_ASKING]
+    if not wanted:
+        return []
+    found = []
+    for one in values:
+        named = frozenset(terms(_name(one.key)))
+        if all(group & one.terms for group in wanted) and any(group & named for group in wanted):
+            found.append(one)
+    return found
+
+
+def told_work(work: Work | None, kinds: Iterable[str] = ()) -> str:
+    """Return what is worked on, with its notes, those of some kinds alone; empty where there are none.
+
+    Args:
+        work: The problem at hand; None where it is none in particular.
+        kinds: Kinds of notes as ``Work`` names them; by default all, and what the problem is called.
+    """
+    if work is None:
+        return "" if kinds else _NO_WORK
+    wanted = list(kinds) or list(work.notes)
+    lines = [f"- {kind}: {text}" for kind in wanted for text in work.notes.get(kind, ())]
+    if kinds:
+        return "\n".join([f"For {quote(work.name)}:", *lines]) if lines else ""
+    if not lines and work.summary:
+        lines = [f"- Noted before: {quote(work.summary, limit=_LONGEST)}"]
+    if not lines and work.name == _GENERAL:
+        return _NO_WORK
+    head = f"We are working on {quote(work.name)}."
+    return "\n".join([head, *lines]) if lines else f"{head} Nothing is noted for it yet."
+
+
+_GENERAL = "general"
+_NO_WORK = "Nothing in particular. `/problem new` and a name begin something."
+_KINDS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
+    (re.compile(rf"(?:{pattern})(?: here| so far| yet| now| right now)?", re.IGNORECASE), kinds)
+    for pattern, kinds in (
+        (r"what (?:are|is|were) (?:we|you) (?:currently |now )?(?:working on|doing|at)"
+         r"|what am i (?:currently |now )?working on|what(?: is|'s) the (?:current )?(?:problem|topic|task)"
+         r"|what (?:problem|task|topic) (?:are we|am i) (?:on|at|in)|which (?:problem|task) is (?:active|current)"
+         r"|what (?:is|was|were|are|have we|did we|has been) (?:the |our |my )?not(?:es|ed)(?: down)?", ()),
+        (r"what (?:must|should|do) (?:i|we)(?: have to)? (?:do|keep to|observe)"
+         r"|(?:what|which) (?:are )?(?:the |our |my )?(?:constraints|limits)(?: are there| do we have)?",
+         ("Must", "Must not")),
+        (r"what must (?:i|we) not do|what (?:may|can) (?:i|we) not do", ("Must not",)),
+        (r"what do (?:we|i|you) assume|(?:what|which) (?:are )?(?:the |our |my )?assumptions(?: are there| do we have)?",
+         ("Assumed",)),
+        (r"(?:what|which) (?:are )?(?:the |our |my )?(?:open )?questions(?: are open| do we have| are left)?"
+         r"|what(?: is|'s) (?:still )?open", ("Open question",)),
+        (r"what (?:have|did) (?:we|i) decided?|(?:what|which) (?:are )?(?:the |our |my )?decisions(?: have we made| did we make)?",
+         ("Decided",)),
+        (r"(?:what|which) (?:are )?(?:the |our |my )?drafts(?: are there| do we have)?", ("Draft",)),
+    )
+)  # fmt: skip
+
+
+def kinds_asked(text: str) -> tuple[str, ...] | None:
+    """Return which kinds of notes a question asks for, none for all; None where it asks for none."""
+    plain = " ".join(text.strip().rstrip("?!. ").split())
+    return next((kinds for pattern, kinds in _KINDS if pattern.fullmatch(plain)), None)
+
+
+def _noted(text: str) -> str:
+    return text if _is_plain(text) else quote(text, limit=_LONGEST)
+
+
+def _name(key: str) -> str:
+    return " ".join(key.replace("_", " ").split())
+
+
+def _is_plain(text: str) -> bool:
+    return len(text) <= _LONGEST_PLAIN and _PLAIN.fullmatch(text) is not None
+
+
+def _spoken(value: Any) -> str:
+    """Return a value in words: what is short and plain bare, all else in quotation marks."""
+    if isinstance(value, list):
+        told = [_spoken(one) for one in value] or ["nothing"]
+        return told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}"
+    if isinstance(value, dict):
+        return "; ".join(f"{_spoken(name)}: {_spoken(held)}" for name, held in value.items())
+    return str(value) if _is_plain(str(value)) else quote(str(value), limit=_LONGEST)
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    if isinstance(value, list):
+        for one in value:
+            yield from _leaves(one)
+    elif isinstance(value, dict):
+        for name, one in value.items():
+            yield name
+            yield from _leaves(one)
+    else:
+        yield str(value)
+
+
+def _value_of(line: str) -> Value | None:
+    """Return the value that a line tells; None where it tells none."""
+    try:
+        key, at = _text(line, 0, ":|")
+        if not key or not line.startswith(": ", at):
+            return None
+        for stops, behind in (("(", _SET), ("|", _SET_BEFORE)):
+            value, end = _read(line, at + 2, stops)
+            if (hit := behind.fullmatch(line, end)) is not None:
+                told = hit.groupdict()
+                return Value(
+                    key,
+                    value,
+                    told.get("day", ""),
+                    bool(told.get("by")),
+                    bool(told.get("all")),
+                    bool(told.get("stale")),
+                )
+    except _NotInThisForm:
+        pass
+    return None
+
+
+def _note(kind: str, said: str, line: str) -> tuple[str, list[str]]:
+    """Return a line of notes: what it is in words, and its texts."""
+    head, _, more = kind.partition(" ")
+    try:
+        if head == "draft":
+            name, at = _text(line, len("draft "), " :=")
+            return "Draft", [f"{quote(name)}: {quote(str(_whole(line[at + 2 :])), limit=_LONGEST)}"]
+        if head == "decided":
+            text, at = _read(said, 0, "|")
+            why = line.partition(" | why ")[2] if at < len(said) else ""
+            return "Decided", [
+                f"{_noted(str(text))}{f', because {_noted(str(_whole(why)))}' * bool(why)}"
+            ]
+        if head == "assumed":
+            texts = _items(said.partition(" | {")[0], 0, "|;", "")[0]
+            sure = f" ({float(more):.0%} sure)" if re.fullmatch(r"\d?\.?\d+", more) else ""
+            return "Assumed", [f"{_noted(str(text))}{sure}" for text in texts]
+        label = {"must": "Must", "must_not": "Must not", "open": "Open question"}.get(kind, "Noted")
+        return label, [_spoken(one) for one in _items(said, 0, ";", "")[0]]
+    except _NotInThisForm:
+        return "Noted", [quote(said, limit=_LONGEST)]
+
+
+class _NotInThisForm(ValueError):
+    """A line is not as the prompt writes values."""
+
+
+def _whole(text: str) -> Any:
+    """Return the value that a text is as a whole; the text where it is none."""
+    try:
+        value, end = _read(text, 0, "")
+    except _NotInThisForm:
+        return text
+    return value if end == len(text) else text
+
+
+def _read(line: str, at: int, stops: str) -> tuple[Any, int]:
+    """Return the value that begins at a place, and where it ends."""
+    if line.startswith("[", at):
+        return _items(line, at + 1, ";]", "]")
+    if line.startswith("{", at):
+        return _pairs(line, at + 1)
+    text, end = _text(line, at, stops)
+    return (text if line.startswith('"', at) else _NAMED.get(text, text)), end
+
+
+def _text(line: str, at: int, stops: str) -> tuple[str, int]:
+    """Return a text in quotation marks, or bare up to one of some characters."""
+    if line.startswith('"', at):
+        hit = _STRING.match(line, at)
+        if hit is None:
+            raise _NotInThisForm
+        return _ESCAPE.sub(_unescaped, hit[1]), hit.end()
+    ends = [found for stop in stops if (found := line.find(stop, at)) >= 0]
+    bare = line[at : min(ends, default=len(line))].rstrip(" ")
+    return bare, at + len(bare)
+
+
+def _unescaped(hit: re.Match[str]) -> str:
+    return chr(int(hit[1], 16)) if hit[1] else _LONG.get(hit[2], hit[2])
+
+
+def _listed(line: str, at: int, end: str, one: Callable[[int], int], between: str = "; ") -> int:
+    """Read parts up to a sign, or to the line's end where it is empty; return where they end."""
+    first = True
+    while at < len(line) if not end else not line.startswith(end, at):
+        if not first:
+            if not line.startswith(between, at):
+                raise _NotInThisForm
+            at += len(between)
+        before, first = at, False
+        at = one(at)
+        if at > len(line) or (at == before and not line.startswith(between, at)):
+            raise _NotInThisForm
+    return at + len(end)
+
+
+def _items(line: str, at: int, stops: str, end: str) -> tuple[list[Any], int]:
+    found: list[Any] = []
+
+    def one(start: int) -> int:
+        value, past = _read(line, start, stops)
+        found.append(value)
+        return past
+
+    return found, _listed(line, at, end, one)
+
+
+def _pairs(line: str, at: int) -> tuple[dict[str, Any], int]:
+    found: dict[str, Any] = {}
+
+    def one(start: int) -> int:
+        name, past = _text(line, start, ":}")
+        if not line.startswith(": ", past):
+            raise _NotInThisForm
+        found[name], past = _read(line, past + 2, ";}")
+        return past
+
+    return found, _listed(line, at, "}", one)

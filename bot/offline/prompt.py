@@ -1,0 +1,404 @@
+"""Reading a request: who said what, what memory holds, what the tools answered.
+
+Rule 1: only the words before a quotation or a record are the person's own.
+Rule 2: the current long-term memory is the one in the records of the last message, a person's or
+        a tool's, if it is there, else the one in the ``<memory>`` block.
+Rule 3: a turn is all that came after the last answer; tools called in it have been called.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from bot.language.person import USER
+from bot.llm.base import ChatMessage, ModelRequest
+from bot.llm.wire import part_text
+from bot.offline.compartments import Value, Work, beliefs_in, values_in, work_in
+from bot.offline.files import FILE, ShownFile, files_of, without_files
+
+CORRECTION = "(corrects an earlier message)"
+_HEADER = re.compile(r"\[(?P<date>\d{4}-\d\d-\d\d) (?P<time>\d\d:\d\d), (?P<who>[^\n]{1,200}?)\] ")
+_MEMBER = re.compile(r".+ \([^()\s]+\)")
+_ABOUT_MEMBER = re.compile(r"[^()\n]{1,80} \([^()\s]+\)")
+_PASSAGE = re.compile(
+    r"- (?:memory|(?P<when>\d{4}-\d\d-\d\d(?: \d\d:\d\d)?), (?P<who>[^\n]{1,200}?))(?: \[#\d+\])?: (?P<text>.*)"
+)
+_NUMBERED = re.compile(r"- \[(?P<number>\d{1,9})\] (?P<text>.*?)(?: \(\d{4}-\d\d-\d\d\))?")
+_RECORDS = "\n\n<records>\n"
+_QUOTED = "\n<quoted>\n"
+_NEWER = re.compile(
+    r"^(?:(?P<changes>Changes of long)|Long)-term memory, version \d+, saved [^\n]*:$", re.MULTILINE
+)
+_NEWER_END = "\n(end of long-term memory)"
+_GONE = re.compile(r"Not in it any more: (?P<numbers>[\[\], \d]+)")
+_NEWER_PART = re.compile(r"^(?P<name>Shared with everyone|Reference):$", re.MULTILINE)
+_HANDOFF = re.compile(r"<handoff [^<>\n]*>\n")
+_HANDOFF_END = "\n</handoff>"
+_HANDED_ON = frozenset(
+    {"summary", "next_steps", "source", "owner", "reason", "name", "parent", "session", "previous"}
+)
+"""What a handoff has fields for."""
+
+_WRITTEN_AT = re.compile(r"^\[\d{4}-\d\d-\d\d(?: \d\d:\d\d)?\] ")
+ASSISTANT = "tapebot"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A message of a person.
+
+    Attributes:
+        words: The person's own words.
+        who: The name shown, with the id in a group.
+        date: The day, ``2026-11-21``; empty where the message has no header.
+        time: The minute, ``22:41``.
+        at: Position among the request's messages.
+        files: What came with it.
+    """
+
+    words: str
+    who: str = ""
+    date: str = ""
+    time: str = ""
+    at: int = 0
+    files: tuple[ShownFile, ...] = ()
+
+    @property
+    def group(self) -> bool:
+        """Whether several people speak here, so that names must stand in memory."""
+        return bool(_MEMBER.fullmatch(self.who))
+
+    @property
+    def subject(self) -> str:
+        """How lines of memory name this person."""
+        return self.who if self.group else USER
+
+    @property
+    def name(self) -> str:
+        """The name alone."""
+        return self.who.rpartition(" (")[0] if self.group else self.who
+
+    @property
+    def when(self) -> str:
+        """Day and minute."""
+        return f"{self.date} {self.time}".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A recalled text.
+
+    Attributes:
+        text: The words.
+        who: Whose words: a person's name, ``tapebot``, ``memory``, ``note``, ``history``, or ``file:`` and
+            a file's name.
+        when: Day, or day and minute; empty for memory.
+    """
+
+    text: str
+    who: str
+    when: str = ""
+
+    @property
+    def spoken(self) -> bool:
+        """Whether these are the words of a person."""
+        return self.who not in (ASSISTANT, "memory", "note", "history") and not self.of_file
+
+    @property
+    def of_file(self) -> bool:
+        """Whether these are the words of a file."""
+        return self.who.startswith(FILE)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A tool call of this turn that has its result.
+
+    Attributes:
+        name: The tool.
+        arguments: Parsed; empty where they were not an object.
+        result: Its text.
+        at: Position of the call among the request's messages.
+    """
+
+    name: str
+    arguments: dict[str, Any]
+    result: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A request, read.
+
+    Attributes:
+        turn: The messages to be answered, in order.
+        earlier: What people said before, oldest first.
+        memory: Current long-term memory.
+        shared: What everybody reads, as long-term memory.
+        values: Shared reference.
+        beliefs: What is concluded, as texts.
+        work: The problem that is worked on.
+        notes: Daily notes in view, as passages.
+        handoff: What the former session left.
+        done: Tool calls of this turn with results.
+        first: Nothing has been answered yet in this view.
+        tools: Names of the tools that may be called.
+        recalled: Passages in the records of the newest message.
+        numbers: Of the facts in memory, by their lines.
+    """
+
+    turn: tuple[Said, ...]
+    earlier: tuple[Said, ...]
+    memory: str
+    notes: tuple[Passage, ...]
+    handoff: str
+    done: tuple[Done, ...]
+    first: bool
+    tools: frozenset[str]
+    recalled: tuple[Passage, ...] = ()
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    shared: str = ""
+    values: tuple[Value, ...] = ()
+    beliefs: tuple[str, ...] = ()
+    work: Work | None = None
+
+
+def names_a_member(line: str) -> bool:
+    """Return whether a line of memory speaks of one member of a group, by name and id."""
+    return bool(_ABOUT_MEMBER.match(line))
+
+
+def text_of(message: ChatMessage) -> str:
+    """Return a message's text, whether it is a text or a list of parts."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "".join(map(part_text, content))
+    return ""
+
+
+def own_words(content: str) -> str:
+    """Return what a person wrote themselves: no quotation, no files, no records."""
+    cuts = [at for at in (content.find(_QUOTED), content.find(_RECORDS)) if at >= 0]
+    return without_files(content[: min(cuts)] if cuts else content)
+
+
+def said(content: str, at: int = 0) -> Said:
+    """Read a user message."""
+    own, files = own_words(content), files_of(content.partition(_RECORDS)[0])
+    header = _HEADER.match(own)
+    if header is None:
+        return Said(own.strip(), at=at, files=files)
+    # A correction is a newer statement like any other.
+    own = own[header.end() :].strip().removeprefix(CORRECTION).strip()
+    return Said(own, header["who"].strip(), header["date"], header["time"], at, files)
+
+
+def passages(text: str) -> tuple[Passage, ...]:
+    """Read the passages in a recall's result or in records; other lines are passed over."""
+    found = []
+    for line in text[:200_000].split("\n"):
+        match = _PASSAGE.fullmatch(line.rstrip())
+        if match:
+            found.append(
+                Passage(match["text"].strip(), match["who"] or "memory", match["when"] or "")
+            )
+    return tuple(found)
+
+
+def _records(content: str) -> str:
+    if not content.endswith("</records>"):
+        return ""
+    return content[content.rfind(_RECORDS) + len(_RECORDS) :] if _RECORDS in content else ""
+
+
+def _handed_on(note: str) -> str:
+    """Return what a handoff says of what came before: its summary, and what comes next."""
+    told: dict[str, list[str]] = {}
+    field = ""
+    for line in note.split("\n"):
+        name, sep, rest = line.partition(": ")
+        if sep and name in _HANDED_ON:
+            field = name
+            told.setdefault(field, []).append(rest)
+        elif field:
+            told[field].append(line)
+    summary = _WRITTEN_AT.sub("", "\n".join(told.get("summary", ())).strip())
+    try:
+        steps = json.loads("\n".join(told.get("next_steps", ())))
+    except ValueError:
+        steps = []
+    listed = [str(one) for one in steps] if isinstance(steps, list) else []
+    return "\n".join([summary, *([f"Next: {'; '.join(listed)}"] if listed else ())]).strip()
+
+
+def _block(system: str) -> str:
+    start = system.find("\n<memory>\n")
+    if system.startswith("<memory>\n"):
+        start = -1
+    elif start < 0:
+        return ""
+    end = system.find("\n</memory>", start + 1)
+    return system[start + 1 : end if end >= 0 else len(system)]
+
+
+def _sections(block: str) -> dict[str, str]:
+    names = (
+        "## Long-term Memory",
+        "## Shared with Everyone",
+        "## Reference",
+        "## Today's Notes",
+        "## Recent Notes",
+    )
+    sections: dict[str, list[str]] = {}
+    current: list[str] = []
+    for line in block.split("\n"):
+        if line in names and line not in sections:
+            current = sections.setdefault(line, [])
+        else:
+            current.append(line)
+    return {name: "\n".join(lines).strip("\n") for name, lines in sections.items()}
+
+
+def _memory(system: str, records: str) -> str:
+    body = _sections(_block(system)).get("## Long-term Memory", "")
+    if newer := _NEWER.search(records):
+        end = records.find(_NEWER_END, newer.end())
+        told = records[newer.end() : end if end >= 0 else len(records)].strip("\n")
+        body = _with_changes(body, told) if newer["changes"] else told
+    return "" if body.strip() == "(empty)" else body
+
+
+def _with_changes(memory: str, changes: str) -> str:
+    """Return long-term memory with what is new in it, and without what is gone."""
+    *new, last = changes.split("\n")
+    gone: set[str] = set()
+    if hit := _GONE.fullmatch(last):
+        gone = set(re.findall(r"\d+", hit["numbers"]))
+    else:
+        new.append(last)
+    told = [_NUMBERED.fullmatch(line) for line in new]
+    gone |= {hit["number"] for hit in told if hit}
+    stays = [
+        line
+        for line in memory.split("\n")
+        if line != "(empty)" and not ((hit := _NUMBERED.fullmatch(line)) and hit["number"] in gone)
+    ]
+    return "\n".join([*stays, *new])
+
+
+def _unnumbered(memory: str) -> tuple[str, dict[str, int]]:
+    """Return long-term memory without the numbers and days of its facts, and the numbers by lines."""
+    lines = []
+    numbers = {}
+    for line in memory.split("\n"):
+        hit = _NUMBERED.fullmatch(line)
+        lines.append(f"- {hit['text']}" if hit else line)
+        if hit:
+            numbers[lines[-1]] = int(hit["number"])
+    return "\n".join(lines), numbers
+
+
+def _newer_part(records: str, name: str) -> str | None:
+    """Return a part of memory that was saved since the block was made; None where it was not."""
+    # Facts cannot hold its title on a line of its own, and what a note holds stands behind it.
+    start = records.find(_NEWER_END) + 1
+    hit = next((one for one in _NEWER_PART.finditer(records, start) if one["name"] == name), None)
+    if hit is None:
+        return None
+    body = records[hit.end() + 1 :].partition("\n\n")[0].removesuffix("\n</records>")
+    return "" if body.strip() == "(empty)" else body
+
+
+def _part(system: str, records: str, name: str) -> str:
+    newer = _newer_part(records, name)
+    heading = {"Reference": "## Reference", "Shared with everyone": "## Shared with Everyone"}[name]
+    return _sections(_block(system)).get(heading, "") if newer is None else newer
+
+
+def _notes(system: str, today: str) -> tuple[Passage, ...]:
+    sections = _sections(_block(system))
+    found: list[Passage] = []
+    for name, date in (("## Today's Notes", today), ("## Recent Notes", "")):
+        for line in sections.get(name, "").split("\n"):
+            heading = re.fullmatch(r"#{1,4} (\d{4}-\d\d-\d\d)", line.strip())
+            if heading:
+                date = heading[1]  # noqa: PLW2901 - the notes below a date are of that date
+            elif line.strip() and not line.startswith("#"):
+                found.append(Passage(line.strip().lstrip("-* "), "note", date))
+    return tuple(found)
+
+
+def _done(messages: Sequence[ChatMessage], start: int) -> tuple[Done, ...]:
+    results = {
+        str(message.get("tool_call_id")): text_of(message).partition(_RECORDS)[0]
+        for message in messages[start:]
+        if message.get("role") == "tool"
+    }
+    found = []
+    for at in range(start, len(messages)):
+        for call in messages[at].get("tool_calls") or ():
+            function = call.get("function") or {}
+            if str(call.get("id")) in results:
+                arguments = arguments_of(str(function.get("arguments", "")))
+                found.append(
+                    Done(str(function.get("name")), arguments, results[str(call["id"])], at)
+                )
+    return tuple(found)
+
+
+def arguments_of(text: str) -> dict[str, Any]:
+    """Return a call's arguments, empty where the text is no JSON object."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _allowed(request: ModelRequest) -> frozenset[str]:
+    names = frozenset(tool.name for tool in request.tools)
+    if request.tool_choice == "none":
+        return frozenset()
+    return names & {request.tool_choice} if request.tool_choice in names else names
+
+
+def read(request: ModelRequest) -> Prompt:
+    """Read the request of a turn."""
+    messages = list(request.messages)
+    system = "\n".join(text_of(m) for m in messages if m.get("role") == "system")
+    answers = [
+        at
+        for at, m in enumerate(messages)
+        if m.get("role") == "assistant" and not m.get("tool_calls")
+    ]
+    start = answers[-1] + 1 if answers else 0
+    users = [(at, text_of(m)) for at, m in enumerate(messages) if m.get("role") == "user"]
+    people = [said(text, at) for at, text in users]
+    records = _records(text_of(messages[-1])) if messages else ""
+    handoff = _HANDOFF.search(system)
+    handed, ended, _ = system[handoff.end() :].partition(_HANDOFF_END) if handoff else ("", "", "")
+    reference = _part(system, records, "Reference")
+    memory, numbers = _unnumbered(_memory(system, records))
+    return Prompt(
+        turn=tuple(one for one in people if one.at >= start),
+        earlier=tuple(one for one in people if one.at < start),
+        memory=memory,
+        numbers=numbers,
+        notes=_notes(system, people[-1].date if people else ""),
+        handoff=_handed_on(handed) if ended else "",
+        done=_done(messages, start),
+        first=not answers,
+        tools=_allowed(request),
+        recalled=passages(_NEWER.sub("", records)),
+        shared=_part(system, records, "Shared with everyone"),
+        values=values_in(reference),
+        beliefs=beliefs_in(reference),
+        work=work_in(records),
+    )

@@ -1,0 +1,335 @@
+"""One step of a turn: decide which tools to call, or what to say.
+
+Rule 1: a result that this turn already holds is used; the same call is never made twice in a turn.
+Rule 2: a tool that is not offered is not called, and what it would have done is not claimed.
+Rule 3: memory is changed fact by fact, for every message in the turn at once.
+        What is to be forgotten goes to the tool that erases where there is one, and its question is
+        passed on as it is.
+Rule 4: the first answer of a conversation says what is answering.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from difflib import SequenceMatcher
+from typing import Any
+
+from bot.language.forget_requests import EVERYTHING
+from bot.language.languages import language_of
+from bot.language.parsed_facts import parse
+from bot.language.terms import key
+from bot.language.topics import slot_of
+from bot.llm.base import ModelRequest
+from bot.offline.answer import answer, listing
+from bot.offline.changes import names_of
+from bot.offline.courtesies import clock, is_sorrow
+from bot.offline.files import reply_to_files
+from bot.offline.merge import forget, holds, matching, merge, name_of
+from bot.offline.phrases import PHRASES, Phrases, quote
+from bot.offline.prompt import Done, Prompt, passages, read
+from bot.offline.questions import Act, Question, acts
+from bot.offline.wishes import confirmed, is_reminder
+
+RECALL_DAYS = 3650
+_FAILED = re.compile(
+    r"refus|fail|error|denied|not saved|nothing was saved|not allowed|interrupted|invalid|too large"
+    r"|too long|would drop|quarantin|unknown tool|turned down|not done|set aside|it waits for"
+)
+_FINE = ("saved", "ok", "noted", "done", "updated", "appended", "added", "note")
+_NO_REMINDERS = (
+    "I cannot remind you by myself, though: reminders do not exist yet. Ask me about it."
+)
+_SHORT = {
+    "ok": "OK.",
+    "wrong": "Tell me what is right, and I will note it.",
+    "insult": "I am sorry that I am no help here. I note facts and find them again, no more.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What to do: calls to make, or the answer where there are none."""
+
+    text: str = ""
+    calls: tuple[tuple[str, dict[str, Any]], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What the messages of a turn ask of memory.
+
+    Attributes:
+        prompt: The request.
+        acts: All acts in order.
+        memory: Long-term memory with every change in it.
+        changing: Positions of the messages that change it.
+        erases: A tool erases what is to be forgotten; long-term memory is not rewritten for it.
+    """
+
+    prompt: Prompt
+    acts: tuple[Act, ...]
+    memory: str
+    changing: frozenset[int] = field(default_factory=frozenset)
+    erases: bool = False
+
+
+def step(request: ModelRequest) -> Step:
+    """Return the next step of the turn."""
+    plan = _plan(read(request))
+    calls = (*_writes(plan), *_erasures(plan), *_recalls(plan))
+    return Step(calls=calls) if calls else Step(text=_reply(plan))
+
+
+def _plan(prompt: Prompt) -> _Plan:
+    name = name_of(prompt.memory)
+    turn = [replace(said, who=name) if name and not said.group else said for said in prompt.turn]
+    wanted = tuple(act for said in turn for act in acts(said))
+    called = {done.name for done in prompt.done}
+    erases = "memory_forget" in prompt.tools | called
+    memory = prompt.memory
+    changing = set()
+    for act in wanted:
+        if act.kind == "forget" and erases:
+            continue
+        changed = _applied(memory, act)
+        if changed != memory:
+            changing.add(act.said.at)
+        memory = changed
+    return _Plan(prompt, wanted, memory, frozenset(changing), erases)
+
+
+def _applied(memory: str, act: Act) -> str:
+    if act.kind == "forget" and act.topic != EVERYTHING:
+        return forget(memory, act.topic).text
+    if act.kind == "remember" and holds(memory, act.topic):
+        return memory
+    if act.kind in ("state", "remember"):
+        lines = [fact.line for fact in act.facts if not fact.daily or act.kind == "remember"]
+        if act.kind == "remember" and not lines:
+            said = " ".join(act.topic.replace('"', "”").split())
+            lines = [f'{act.said.name or act.said.subject} said: "{said}"']
+        return merge(memory, lines).text
+    return memory
+
+
+def _after(plan: _Plan, name: str, at: int) -> Done | None:
+    """Return the last finished call of a tool after a message."""
+    found = [done for done in plan.prompt.done if done.name == name and done.at > at]
+    return found[-1] if found else None
+
+
+def _daily(act: Act) -> list[str]:
+    return [fact.line for fact in act.facts if fact.daily and act.kind == "state"]
+
+
+def _writes(plan: _Plan) -> list[tuple[str, dict[str, Any]]]:
+    calls: list[tuple[str, dict[str, Any]]] = []
+    tools = plan.prompt.tools
+    unsaved = any(_after(plan, "memory_save", at) is None for at in plan.changing)
+    changes = _changes(plan) if "memory_save" in tools and unsaved else []
+    if changes:
+        calls.append(("memory_save", {"changes": changes}))
+    notes: dict[str, list[str]] = {}
+    for act in plan.acts:
+        if _daily(act) and _after(plan, "memory_daily", act.said.at) is None:
+            notes.setdefault(act.said.date, []).extend(_daily(act))
+    if "memory_daily" in tools:
+        for day, lines in notes.items():
+            content = "\n".join(f"- {line}" for line in dict.fromkeys(lines))
+            calls.append(("memory_daily", {"content": content} | ({"date": day} if day else {})))
+    return calls
+
+
+def _changes(plan: _Plan) -> list[dict[str, Any]]:
+    """Return how long-term memory becomes what it is to be: a newer line stands where the older one stood."""
+    old, new = plan.prompt.memory.splitlines(), plan.memory.splitlines()
+    found: list[dict[str, Any]] = []
+    for _, begin, end, first, last in SequenceMatcher(None, old, new, False).get_opcodes():
+        gone = [] if old[begin:end] == new[first:last] else old[begin:end]
+        numbers = [plan.prompt.numbers[line] for line in gone if line in plan.prompt.numbers]
+        texts = [line.removeprefix("- ") for line in new[first:last] if line not in old]
+        for text in filter(None, map(str.strip, texts)):
+            change = {"op": "change", "fact": numbers.pop(0)} if numbers else {"op": "add"}
+            slot = slot_of(parse(text))
+            found.append({**change, "text": text} | ({"slot": slot} if slot else {}))
+        found += [{"op": "end", "fact": number} for number in numbers]
+    return found
+
+
+def _erased(plan: _Plan, act: Act) -> Done | None:
+    found = (done for done in plan.prompt.done if done.name == "memory_forget")
+    return next((done for done in found if done.arguments == {"what": act.topic}), None)
+
+
+def _erasures(plan: _Plan) -> list[tuple[str, dict[str, Any]]]:
+    if "memory_forget" not in plan.prompt.tools:
+        return []
+    wishes = [act for act in plan.acts if act.kind == "forget" and act.topic != EVERYTHING]
+    wanted = dict.fromkeys(act.topic for act in wishes if _erased(plan, act) is None)
+    return [("memory_forget", {"what": what}) for what in wanted]
+
+
+def _arguments(question: Question) -> dict[str, Any]:
+    if question.of_day and not question.required:
+        return {"days": 2}
+    return {"query": question.query, "days": RECALL_DAYS}
+
+
+def _lookups(plan: _Plan, act: Act) -> list[dict[str, Any]]:
+    """Return what is looked up for a question: its words, and those of what is known, which may have changed."""
+    if act.question is None or not (act.question.query or act.question.of_day):
+        return []
+    wanted = [_arguments(act.question)]
+    if named := names_of(_known(plan), act.said, act.question):
+        wanted.append({"query": named, "days": RECALL_DAYS})
+    return wanted
+
+
+def _recalls(plan: _Plan) -> list[tuple[str, dict[str, Any]]]:
+    if "memory_recall" not in plan.prompt.tools:
+        return []
+    made = [done.arguments for done in plan.prompt.done if done.name == "memory_recall"]
+    calls: list[tuple[str, dict[str, Any]]] = []
+    for act in plan.acts:
+        for wanted in _lookups(plan, act):
+            if wanted not in made:
+                made.append(wanted)
+                calls.append(("memory_recall", wanted))
+    return calls
+
+
+def _reply(plan: _Plan) -> str:
+    parts = [text for act in plan.acts if (text := _say(plan, act))]
+    body = "\n\n".join(dict.fromkeys(parts)) or PHRASES["en"].nothing
+    said_so = not parts or any(act.kind == "other" for act in plan.acts)
+    if plan.prompt.first and not said_so:
+        body += f"\n\n{_phrases(plan.acts[-1]).honest}"
+    return body
+
+
+def _known(plan: _Plan) -> str:
+    """Return all facts that may be told: the person's as they are now, and those that everybody reads."""
+    return "\n".join(filter(None, (plan.memory, plan.prompt.shared)))
+
+
+def _phrases(act: Act) -> Phrases:
+    return PHRASES[language_of(act.said.words)]
+
+
+def _say(plan: _Plan, act: Act) -> str:
+    phrases = _phrases(act)
+    if act.said.files and (not act.said.words or (act.kind == "other" and not act.topic)):
+        return reply_to_files(act.said.files)
+    if act.kind in ("state", "remember"):
+        sorry = "I'm sorry. " if is_sorrow(act.said.words) else ""
+        return sorry + _confirm(plan, act, phrases)
+    if act.kind == "forget":
+        return _forgot(plan, act, phrases)
+    if act.kind == "ask" and act.question is not None:
+        wanted = _lookups(plan, act)
+        found = [passages(done.result) for done in plan.prompt.done if done.arguments in wanted]
+        recalled = [one for result in found for one in result]
+        return answer(plan.prompt, _known(plan), recalled, act.said, act.question)
+    if act.kind == "all":
+        known = listing(plan.prompt, _known(plan), act.said)
+        return (
+            f"This is what I know:\n{known}"
+            if known
+            else f"{phrases.unknown} {phrases.how_to_tell}"
+        )
+    if act.kind == "courtesy":
+        return _courtesy(plan, act, phrases)
+    return phrases.needs_model if act.topic else phrases.nothing
+
+
+def _confirm(plan: _Plan, act: Act, phrases: Phrases) -> str:
+    words = act.topic or " ".join(dict.fromkeys(fact.words for fact in act.facts))
+    said = quote(words, phrases)
+    written = [
+        done
+        for name in ("memory_save", "memory_daily")
+        if (done := _after(plan, name, act.said.at)) and _needs(act, name)
+    ]
+    refused = [done for done in written if not saved(done.result)]
+    if refused:
+        return f"I could not save that: {_first_line(refused[0].result)}"
+    unsaved = act.said.at in plan.changing and not any(
+        done.name == "memory_save" for done in written
+    )
+    unnoted = bool(_daily(act)) and not any(done.name == "memory_daily" for done in written)
+    if unsaved or unnoted:
+        return (
+            f"I read that, but I may not write to memory in this step, so it is not saved: {said}"
+        )
+    if act.kind == "remember":
+        told = confirmed(act.said.words) or phrases.remember.format(quote=said)
+        return f"{told}. {_NO_REMINDERS}" if is_reminder(act.said.words) else told
+    if written:
+        return phrases.noted.format(quote=said)
+    return phrases.known.format(quote=said)
+
+
+def _needs(act: Act, name: str) -> bool:
+    daily = _daily(act)
+    return (
+        bool(daily)
+        if name == "memory_daily"
+        else len(daily) < len(act.facts) or act.kind == "remember"
+    )
+
+
+def _forgot(plan: _Plan, act: Act, phrases: Phrases) -> str:
+    if act.topic == EVERYTHING:
+        return (
+            "To erase all of my memory, send `/memory clear`. I do not do that on a sentence alone."
+        )
+    if plan.erases:
+        return _asked_back(_erased(plan, act), phrases)
+    done = _after(plan, "memory_save", act.said.at)
+    if done is None:
+        if matching(plan.prompt.memory, act.topic):
+            return "I may not write to memory in this step, so nothing is forgotten yet."
+        return f"{phrases.nothing_to_forget} What was said stays on the tape."
+    if not saved(done.result):
+        return (
+            f"I could not forget that: {_first_line(done.result)} `/memory clear` clears all of it."
+        )
+    told = phrases.forgotten.format(quote=quote(act.topic, phrases))
+    return f"{told} The words themselves stay on the tape; `/memory undo` brings the line back."
+
+
+def _asked_back(done: Done | None, phrases: Phrases) -> str:
+    if done is None:
+        return "I may not erase anything in this step, so nothing is forgotten yet."
+    if done.result.lstrip().startswith("Nothing"):
+        return phrases.nothing_to_forget
+    if done.result.lstrip().startswith("Not done"):
+        return _first_line(done.result)
+    # What was found is shown below the answer, with the question.
+    return phrases.found_to_forget
+
+
+def _courtesy(plan: _Plan, act: Act, phrases: Phrases) -> str:
+    name = f", {act.said.name}" if act.said.name and key(act.said.name) else ""
+    if act.courtesy == "about":
+        start = "" if plan.prompt.first else phrases.honest.strip("_") + "\n\n"
+        return start + phrases.honest_help
+    if act.courtesy == "hello":
+        return f"{phrases.hello.format(name=name)} {phrases.honest_help}"
+    if act.courtesy == "clock":
+        return clock(act.said.date, act.said.time)
+    return _SHORT.get(act.courtesy) or (
+        phrases.thanks if act.courtesy == "thanks" else phrases.bye.format(name=name)
+    )
+
+
+def saved(result: str) -> bool:
+    """Return whether a tool's result says that it wrote."""
+    low = result.strip().lower()[:300]
+    return low.startswith(_FINE) or not _FAILED.search(low)
+
+
+def _first_line(result: str) -> str:
+    line = result.strip().partition("\n")[0][:300] or "the tool gave no reason"
+    return line if line.endswith((".", "!", "?")) else f"{line}."

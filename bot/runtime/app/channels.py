@@ -1,0 +1,303 @@
+"""Builds the channels that are set up, and runs them side by side."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import anyio
+from pydantic import SecretStr
+
+from bot.bus import WEB, SharedSpool
+from bot.core.errors import ChannelRefused, SettingsError
+from bot.core.files import private_directory
+from bot.runtime.app.build import App
+from bot.runtime.app.web import build_site
+from bot.runtime.settings.values import BotToken
+from channels import registry
+from channels.base import Channel, CommandMenu, Groups, Platform
+
+if TYPE_CHECKING:
+    # Loaded only where a database, or a token, is set.
+    from bot.core.database.leases import Leases
+    from channels.discord.marks import MarkStore
+    from channels.discord.turns import Reserve
+
+logger = logging.getLogger(__name__)
+
+Announce = Callable[[str], None]
+
+CONSOLE_LEASE = "channel/console"
+"""What a process that shares a database holds while its console is the one that shows."""
+
+_FAREWELL = 10.0
+"""Seconds that answers on their way have when the program ends by itself."""
+
+_TELL_AFTER = 2.0
+"""Seconds after which whoever runs the program is told that another process has a channel."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A channel that is to run here.
+
+    Attributes:
+        name: The channel's.
+        build: Makes it, anew each time that it is to run.
+        shard: Which of its shards.
+        shards: How many there are.
+        receive: Takes what comes, beside whichever process runs the channel; None where that does.
+    """
+
+    name: str
+    build: Callable[[], Channel]
+    shard: int = 0
+    shards: int = 1
+    receive: Callable[[], Coroutine[Any, Any, None]] | None = None
+
+    @property
+    def lease(self) -> str:
+        """What a process must hold to run it, where others may run it, too."""
+        return f"channel/{self.name}" + (f"/{self.shard}" if self.shards > 1 else "")
+
+
+def at_terminal() -> bool:
+    """Return whether a person sits at both ends of this program."""
+    return (
+        sys.stdin is not None
+        and sys.stdout is not None
+        and sys.stdin.isatty()
+        and sys.stdout.isatty()
+    )
+
+
+def build_channels(app: App, announce: Announce, *, console: bool = True) -> list[Running]:
+    """Return the channels of the settings; the console where there is no other, or a terminal.
+
+    Of the console and the site each is enough for a program that has no platform.
+
+    Args:
+        app: The program below them.
+        announce: Tells whoever runs the program.
+        console: Whether there may be one.
+
+    Raises:
+        SettingsError: There would be none at all.
+    """
+    channels = [*_telegram(app, announce), *_discord(app, announce)]
+    terminal = console and at_terminal()
+    if app.web.wanted(beside=bool(channels) or terminal):
+        channels.append(Running(WEB, partial(_web, app, announce, terminal=terminal)))
+    if terminal or (console and not channels):
+        channels.append(Running("console", lambda: _console(app)))
+    if not channels:
+        raise SettingsError(
+            "TAPEBOT_TELEGRAM_TOKEN: not set, nor is TAPEBOT_DISCORD_TOKEN or TAPEBOT_WEB_LISTEN; "
+            "a gateway has a channel."
+        )
+    return channels
+
+
+async def run_channels(app: App, channels: Sequence[Running], announce: Announce) -> None:
+    """Run channels until the console's end, or until no platform lets the bot in.
+
+    Where there are other processes, each channel runs in the one that has its lease.
+
+    When the console has ended, answers on their way to platforms have some seconds more.
+
+    Raises:
+        ChannelRefused: That of the last, where all were refused; of the others was told.
+    """
+    refused: list[ChannelRefused] = []
+    async with anyio.create_task_group() as tasks:
+
+        async def one(channel: Running) -> None:
+            try:
+                await _run_one(app, channel, announce)
+            except ChannelRefused as error:
+                logger.info("channel %s has ended: %s", channel.name, error)
+                refused.append(error)
+                if len(refused) < len(channels):
+                    announce(str(error))
+                    return
+            else:
+                with anyio.move_on_after(_FAREWELL):
+                    await app.bus.drain()
+            tasks.cancel_scope.cancel()
+
+        for channel in channels:
+            tasks.start_soon(one, channel)
+    if len(refused) == len(channels):
+        raise refused[-1]
+
+
+async def _run_one(app: App, running: Running, announce: Announce) -> None:
+    """Run a channel to its end, whenever it is this process's turn.
+
+    Raises:
+        ChannelRefused: The platform does not let the bot in.
+    """
+    if app.shared is None:
+        await running.build().run(app.bus.channel(running.name))
+        return
+    # Not only when its turn has come: people wait then, and it takes seconds.
+    await registry.load(running.name)
+    mine = anyio.Event()
+
+    async def job(epoch: int) -> None:
+        mine.set()
+        port = app.bus.channel(
+            running.name, shard=running.shard, shards=running.shards, epoch=epoch
+        )
+        await running.build().run(port)
+
+    async def tell() -> None:
+        with anyio.move_on_after(_TELL_AFTER):
+            await mine.wait()
+            return
+        announce(f"{running.lease}: another process has it, this one waits for its turn")
+
+    async def turns(leases: Leases) -> None:
+        while not await leases.hold(running.lease, job):
+            pass
+
+    refused: list[ChannelRefused] = []
+    async with anyio.create_task_group() as tasks:
+
+        async def until_refused(part: Callable[[], Coroutine[Any, Any, None]]) -> None:
+            try:
+                await part()
+            except ChannelRefused as error:
+                refused.append(error)
+            tasks.cancel_scope.cancel()
+
+        tasks.start_soon(tell)
+        tasks.start_soon(until_refused, partial(turns, app.shared.leases))
+        if running.receive is not None:
+            tasks.start_soon(until_refused, running.receive)
+    if refused:
+        raise refused[0]
+
+
+def _platform(app: App, name: str, announce: Announce) -> Platform:
+    settings = app.settings
+    return Platform(
+        access=app.door,
+        media=app.media,
+        commands=tuple(
+            CommandMenu(one.name, one.summary, one.forms) for one in app.services.commands.listed()
+        ),
+        groups=Groups(frozenset(settings.always_answer), settings.group_context > 0),
+        folder=private_directory(settings.home / "channels" / name),
+        announce=announce,
+        connected=partial(_tell_of_claim, app, name.partition("-")[0], announce),
+    )
+
+
+def _tell_of_claim(app: App, platform: str, announce: Announce) -> None:
+    """Say how to own a bot that has no owner yet: not before its token was found to be right."""
+    if (code := app.door.claim_code_for(platform)) is not None:
+        announce(
+            f"{platform.capitalize()}: nobody there owns this bot yet. To own it, send it in a "
+            f"private chat: /claim {code}"
+        )
+
+
+def _telegram(app: App, announce: Announce) -> list[Running]:
+    return [_telegram_bot(app, bot, announce) for bot in app.settings.telegram_token]
+
+
+def _telegram_bot(app: App, bot: BotToken, announce: Announce) -> Running:
+    settings, shared = app.settings, app.shared
+    spool: SharedSpool | None = None
+    if shared is not None:
+        from bot.bus.postgres_spool import PostgresSpool
+
+        spool = PostgresSpool(shared.database, shared.wakeups, bot.channel)
+    receive: Callable[[], Coroutine[Any, Any, None]] | None = None
+    if spool is not None and settings.telegram_webhook_url is not None:
+        receive = partial(
+            registry.receive_telegram,
+            bot.channel,
+            bot.token.get_secret_value(),
+            webhook_url=settings.telegram_webhook_url,
+            webhook_listen=settings.telegram_webhook_listen,
+            spool=spool,
+            access=app.door,
+        )
+    build = partial(_telegram_channel, app, bot, announce, spool)
+    return Running(bot.channel, build, receive=receive)
+
+
+def _telegram_channel(
+    app: App, bot: BotToken, announce: Announce, spool: SharedSpool | None
+) -> Channel:
+    settings = app.settings
+    return registry.telegram(
+        bot.channel,
+        bot.token.get_secret_value(),
+        replace(_platform(app, bot.channel, announce), spool=spool),
+        api_base=settings.telegram_api_base,
+        webhook_url=settings.telegram_webhook_url,
+        webhook_listen=settings.telegram_webhook_listen,
+    )
+
+
+def _discord(app: App, announce: Announce) -> list[Running]:
+    token, shards = app.settings.discord_token, app.settings.discord_shards
+    if token is None:
+        return []
+    return [
+        Running("discord", partial(_discord_shard, app, token, announce, shard), shard, shards)
+        for shard in range(shards)
+    ]
+
+
+def _discord_shard(app: App, token: SecretStr, announce: Announce, shard: int) -> Channel:
+    settings, shared = app.settings, app.shared
+    marks: MarkStore | None = None
+    reserve: Reserve | None = None
+    if shared is not None:
+        from bot.bus.postgres_marks import PostgresMarks, reserve_turn
+
+        marks = PostgresMarks(shared.database, "discord")
+        reserve = partial(reserve_turn, shared.database)
+    return registry.discord(
+        token.get_secret_value(),
+        _platform(app, "discord", announce),
+        api_base=settings.discord_api_base,
+        gateway_url=settings.discord_gateway_url,
+        shard=shard,
+        shards=settings.discord_shards,
+        marks=marks,
+        reserve=reserve,
+    )
+
+
+def _web(app: App, announce: Announce, *, terminal: bool) -> Channel:
+    platform = replace(_platform(app, WEB, announce), access=app.web)
+    return registry.web(
+        platform,
+        partial(build_site, app, announce, terminal=terminal),
+        most_bytes=app.settings.max_file_mb * 1_000_000,
+    )
+
+
+def _console(app: App) -> Channel:
+    name = (
+        "offline responder (no language model)" if app.model.name == "offline" else app.model.name
+    )
+    banner = (
+        f"tapebot, {name}. Everything said is kept in {app.settings.home}.\n"
+        "Type a message, or /help. Ctrl-D leaves."
+    )
+    return registry.console(
+        history_file=app.settings.home / "console" / "history",
+        user_name=app.settings.console_name,
+        commands=[(f"/{one.name}", one.summary) for one in app.services.commands.listed()],
+        banner=banner,
+    )

@@ -1,0 +1,237 @@
+"""Runs the program: sessions, channels and what is asked of it, until the end or a signal."""
+
+from __future__ import annotations
+
+import logging
+import signal
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+from anyio.abc import TaskGroup, TaskStatus
+
+from bot.bus import Address, Answer
+from bot.core.errors import BusError, ModelError, SettingsError, TapebotError
+from bot.core.ids import new_id
+from bot.core.telemetry.exporting import exporting
+from bot.core.telemetry.operations import Operations
+from bot.core.telemetry.watchdog import Watchdog
+from bot.llm.retry import Warmable
+from bot.runtime.app.asking import control_handlers
+from bot.runtime.app.build import App, open_app
+from bot.runtime.app.channels import (
+    CONSOLE_LEASE,
+    Announce,
+    at_terminal,
+    build_channels,
+    run_channels,
+)
+from bot.runtime.app.erased import ErasedElsewhere
+from bot.runtime.app.operating import open_operations
+from bot.runtime.control import serve_control
+from bot.runtime.settings import Role, Settings
+
+logger = logging.getLogger(__name__)
+
+CONSOLE = Address("console", "local")
+
+_FINISH = 20.0
+"""Seconds that a worker's turns have to come to their end when it is asked to stop."""
+
+_FLUSH = 5.0
+"""Seconds that the files of memory have to be brought up to date at the end."""
+
+
+async def serve(settings: Settings, role: Role = "both") -> None:
+    """Run tapebot until its console ends or a signal asks it to stop.
+
+    A turn that runs then stays open on its tape, and is taken up at the next start, or by another process.
+    Channels end before what carries their receipts, so that what they have shown still reaches the tapes.
+
+    Args:
+        settings: What it is made of.
+        role: ``gateway`` runs channels alone, ``worker`` sessions alone.
+
+    Raises:
+        ChannelRefused: No platform lets the bot in, and there is no console.
+        SettingsError: A role by itself needs a database, and a gateway a platform.
+    """
+    if role != "both" and settings.database_url is None:
+        raise SettingsError(
+            f"TAPEBOT_DATABASE_URL: not set, and a {role} by itself shares everything through it; "
+            "allowed: postgresql://user:password@host:port/name"
+        )
+    watchdog = Watchdog(settings.home)
+    try:
+        async with (
+            exporting(role),
+            open_app(settings) as app,
+            watchdog.watching(),
+            open_operations(settings, app, role) as operations,
+            _carried(app, operations),
+        ):
+            await _run(app, role, operations, watchdog)
+    except BaseExceptionGroup as group:
+        if (alone := _alone(group)) is None:
+            raise
+        # What is meant for people comes to them as itself, out of however many task groups.
+        raise alone from alone.__cause__
+
+
+def _alone(group: BaseExceptionGroup) -> TapebotError | None:
+    """Return an error of ours that is all there is in a group, and in the groups within it."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error if isinstance(error, TapebotError) else None
+
+
+@asynccontextmanager
+async def _carried(app: App, operations: Operations | None) -> AsyncIterator[None]:
+    """Run what carries messages; it ends after all that uses it."""
+    async with anyio.create_task_group() as tasks:
+        if app.shared is not None:
+            _watch(tasks, operations, "wake-ups", app.shared.wakeups.run)
+            _watch(tasks, operations, "leases", app.shared.leases.run)
+        _watch(tasks, operations, "bus", app.bus.run)
+        try:
+            yield
+        finally:
+            tasks.cancel_scope.cancel()
+
+
+async def _run(app: App, role: Role, operations: Operations | None, watchdog: Watchdog) -> None:
+    async with anyio.create_task_group() as tasks:
+        announce = _announcer(app, role, tasks)
+        channels = [] if role == "worker" else build_channels(app, announce, console=role == "both")
+        if role != "gateway":
+            _start_sessions(app, tasks, operations)
+        if app.shared is None:
+            await tasks.start(serve_control, app.settings.home, control_handlers(app))
+        with anyio.CancelScope() as stopping:
+            # Who is told that it is ready may ask it to stop at once.
+            await tasks.start(_stop_on_signal, stopping, operations, watchdog)
+            if operations is not None and not stopping.cancel_called:
+                operations.set_unready(None)
+            if role == "worker":
+                announce("worker: ready")
+                await anyio.sleep_forever()
+            await run_channels(app, channels, announce)
+        if role == "worker":
+            await app.supervisor.drain(_FINISH)
+        if role != "gateway":
+            await _finish_memory_files(app)
+        tasks.cancel_scope.cancel()
+
+
+async def _finish_memory_files(app: App) -> None:
+    """Write what waits to be written; what is not written in time is written at the next start."""
+    if app.memory_files is not None:
+        with anyio.move_on_after(_FLUSH):
+            await app.memory_files.flush()
+
+
+def _start_sessions(app: App, tasks: TaskGroup, operations: Operations | None) -> None:
+    """Start what serves sessions, and what keeps up in the background what is made from their tapes."""
+    _watch(tasks, operations, "sessions", app.supervisor.run)
+    tasks.start_soon(app.store.run)
+    if (elsewhere := erased_elsewhere(app)) is not None:
+        _watch(tasks, operations, "erasures", elsewhere.run)
+    if app.vectors is not None:
+        tasks.start_soon(app.vectors.run)
+    if app.memory_files is not None:
+        tasks.start_soon(app.memory_files.run)
+    if isinstance(app.model, Warmable):
+        tasks.start_soon(_warm, app.model)
+
+
+def erased_elsewhere(app: App) -> ErasedElsewhere | None:
+    """Return what lets go of what other processes erased; None where there are none."""
+    if app.shared is None:
+        return None
+    from bot.tape.stores.postgres import PostgresTapeStore
+
+    assert isinstance(app.store, PostgresTapeStore)
+    scopes = app.services.scopes
+    return ErasedElsewhere(
+        app.store.erased, app.shared.wakeups, scopes, app.vectors, app.memory_files
+    )
+
+
+def _watch(
+    tasks: TaskGroup,
+    operations: Operations | None,
+    name: str,
+    job: Callable[[], Coroutine[Any, Any, object]],
+) -> None:
+    """Start a task without which the process is of no use."""
+    if operations is None:
+        tasks.start_soon(job)
+    else:
+        tasks.start_soon(operations.watched, name, job)
+
+
+def _announcer(app: App, role: Role, tasks: TaskGroup) -> Announce:
+    """Return what tells whoever runs the program, each in one line."""
+    if role != "both" or not at_terminal():
+        return _print
+    send, receive = anyio.create_memory_object_stream[str](100)
+
+    async def tell() -> None:
+        async for text in receive:
+            if not _shows_console(app):
+                _print(text)
+                continue
+            try:
+                await app.bus.send(Answer(CONSOLE, new_id("notice"), text))
+            except BusError as error:
+                logger.warning("not told at the console, since %s: %s", error, text)
+
+    tasks.start_soon(tell)
+    return lambda text: send.send_nowait(_clean(text))
+
+
+def _shows_console(app: App) -> bool:
+    """Say whether what is sent to the console is shown here, not by another process that has it."""
+    return app.shared is None or CONSOLE_LEASE in app.shared.leases.names
+
+
+def _print(text: str) -> None:
+    print(_clean(text), flush=True)  # noqa: T201 (what it is run for)
+
+
+def _clean(text: str) -> str:
+    """Return one line without signs that steer a terminal: names in it are other people's."""
+    return "".join(char if char.isprintable() else " " for char in text)
+
+
+async def _warm(model: Warmable) -> None:
+    try:
+        await model.warm()
+    except ModelError as error:
+        # The chat goes on: the first turn says the same, and fallbacks are tried.
+        logger.warning("the model cannot be used: %s", error)
+
+
+async def _stop_on_signal(
+    scope: anyio.CancelScope,
+    operations: Operations | None,
+    watchdog: Watchdog,
+    *,
+    task_status: TaskStatus[None],
+) -> None:
+    """Cancel the channels when asked to stop."""
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        watchdog.hear(signal.SIGINT, signal.SIGTERM)
+        task_status.started()
+        async for received in signals:
+            logger.info("stopping on %s", received.name)
+            if operations is not None:
+                operations.set_unready("it is stopping")
+            scope.cancel()
+
+
+def run(settings: Settings, role: Role = "both") -> None:
+    """Run ``serve`` to its end in a new event loop."""
+    anyio.run(serve, settings, role)

@@ -1,0 +1,242 @@
+"""The control socket: how ``tapebot`` commands ask the running bot, on the same machine.
+
+``control.sock`` in the home folder, for its owner only. A connection carries one JSON object on a
+line, ``{"do": "pair", "code": "AB12-CD34"}``, and gets one back, ``{"ok": true, "text": "..."}``.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import stat
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import anyio
+from anyio.abc import SocketListener, SocketStream, TaskStatus
+from anyio.streams.buffered import BufferedByteReceiveStream
+
+from bot.core.errors import TapebotError
+from bot.core.files import PRIVATE_FILE
+
+logger = logging.getLogger(__name__)
+
+SOCKET = "control.sock"
+"""The socket's name in the home folder."""
+
+Handler = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
+"""Answers a request: ``ok``, and a ``text`` fit for a person. A ``TapebotError`` is told as such."""
+
+_LONGEST_PATH = 103  # bytes of sun_path on macOS and BSD; Linux takes 107
+_REQUEST = 4_096  # bytes
+_REPLY = 1_000_000  # bytes
+_SECONDS = 5.0  # for a request to come in, be answered and the answer to be read
+_PATIENCE = 10.0  # seconds that a caller waits
+_CONNECTIONS = 8
+_RECOVERY = 5.0  # seconds, where the process has no descriptor left
+
+
+async def serve_control(
+    home: Path,
+    handlers: Mapping[str, Handler],
+    *,
+    task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+) -> None:
+    """Serve the socket until cancelled; it is ready when the task has started.
+
+    Where there can be no socket, that is logged, and the bot does without.
+
+    Args:
+        home: The home folder.
+        handlers: By what ``do`` says.
+        task_status: Of ``TaskGroup.start``.
+    """
+    try:
+        with _reachable(home) as path:
+            listener = await _listen(path)
+            try:
+                async with listener:
+                    task_status.started()
+                    await _accept(listener, handlers)
+            finally:
+                with suppress(OSError):
+                    _remove(path)
+    except _NoSocket as error:
+        logger.warning(
+            "no control socket in %s: %s; `tapebot pair` works only while the bot is stopped",
+            home,
+            error,
+        )
+        task_status.started()
+
+
+async def call_control(home: Path, request: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Ask the running bot; None where none is running.
+
+    Raises:
+        TapebotError: One is running, but cannot be reached or gives no answer.
+    """
+    try:
+        with _reachable(home) as path, anyio.fail_after(_PATIENCE):
+            async with await anyio.connect_unix(path) as stream:
+                await stream.send(_line(request))
+                buffered = BufferedByteReceiveStream(stream)
+                return _object(await buffered.receive_until(b"\n", _REPLY))
+    except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError, _NoSocket):
+        return None
+    except TimeoutError as error:
+        raise TapebotError(f"the bot that runs in {home} does not answer") from error
+    except OSError as error:
+        raise TapebotError(
+            f"the bot that runs in {home} cannot be reached ({error.strerror}); "
+            "be the user that it runs as"
+        ) from error
+    except (anyio.IncompleteRead, anyio.DelimiterNotFound, anyio.BrokenResourceError) as error:
+        raise TapebotError(f"the bot that runs in {home} broke off its answer") from error
+    except (ValueError, RecursionError) as error:
+        raise TapebotError(f"the bot that runs in {home} is of another version") from error
+
+
+class _NoSocket(Exception):
+    """There can be none here; the text says why."""
+
+
+@contextmanager
+def _reachable(home: Path) -> Iterator[str]:
+    """Give a path of the socket that is short enough for the system.
+
+    Raises:
+        _NoSocket: There is no such path.
+    """
+    path = home / SOCKET
+    if len(os.fsencode(path)) <= _LONGEST_PATH:
+        yield str(path)
+        return
+    try:
+        folder = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise _NoSocket(error.strerror or str(error)) from error
+    try:
+        short = Path(f"/proc/self/fd/{folder}")
+        if not short.is_dir():
+            raise _NoSocket("the path of the home folder is too long")
+        yield str(short / SOCKET)
+    finally:
+        os.close(folder)
+
+
+async def _listen(path: str) -> SocketListener:
+    await _make_room(path)
+    try:
+        # It takes connections only once its mode is set: nobody slips in before.
+        return await anyio.create_unix_listener(path, mode=PRIVATE_FILE, backlog=_CONNECTIONS)
+    except OSError as error:
+        raise _NoSocket(error.strerror or str(error)) from error
+
+
+async def _make_room(path: str) -> None:
+    """Remove what a dead process left there, and nothing else."""
+    if not _is_socket(path):
+        return
+    try:
+        with anyio.fail_after(_SECONDS):
+            await (await anyio.connect_unix(path)).aclose()
+    except ConnectionRefusedError:
+        _remove(path)
+    except FileNotFoundError:
+        return
+    except (OSError, TimeoutError) as error:
+        raise _NoSocket(f"the one that is there cannot be tried ({error})") from error
+    else:
+        raise _NoSocket("another process serves it")
+
+
+def _is_socket(path: str) -> bool:
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise _NoSocket(error.strerror or str(error)) from error
+    if not stat.S_ISSOCK(mode):
+        raise _NoSocket("something of that name is there that is no socket; move it away")
+    return True
+
+
+def _remove(path: str) -> None:
+    Path(path).unlink(missing_ok=True)
+
+
+async def _accept(listener: SocketListener, handlers: Mapping[str, Handler]) -> None:
+    slots = anyio.Semaphore(_CONNECTIONS)
+    async with anyio.create_task_group() as tasks:
+        while True:
+            await slots.acquire()
+            try:
+                stream = await listener.accept()
+            except anyio.BrokenResourceError as error:
+                slots.release()
+                logger.warning("the control socket takes no connection now: %s", error.__cause__)
+                await anyio.sleep(_RECOVERY)
+                continue
+            tasks.start_soon(_converse, stream, handlers, slots)
+
+
+async def _converse(
+    stream: SocketStream, handlers: Mapping[str, Handler], slots: anyio.Semaphore
+) -> None:
+    """Answer one connection. Whoever is slow, or hangs up, gets nothing."""
+    try:
+        with (
+            anyio.move_on_after(_SECONDS),
+            suppress(anyio.BrokenResourceError, anyio.IncompleteRead),
+        ):
+            async with stream:
+                buffered = BufferedByteReceiveStream(stream)
+                try:
+                    line = await buffered.receive_until(b"\n", _REQUEST)
+                except anyio.DelimiterNotFound:
+                    reply: Mapping[str, Any] = _refusal("the request is too long")
+                else:
+                    reply = await _reply(line, handlers)
+                await stream.send(_line(reply))
+    finally:
+        slots.release()
+
+
+async def _reply(line: bytes, handlers: Mapping[str, Handler]) -> Mapping[str, Any]:
+    try:
+        request = _object(line)
+    except (ValueError, RecursionError):
+        return _refusal("the request is no JSON object on one line")
+    handler = handlers.get(str(request.get("do")))
+    if handler is None:
+        return _refusal("the running bot does not know this; it may be of another version")
+    try:
+        return await handler(request)
+    except TapebotError as error:
+        return _refusal(str(error))
+
+
+def _refusal(text: str) -> Mapping[str, Any]:
+    return {"ok": False, "text": text}
+
+
+def _line(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(dict(value)).encode() + b"\n"
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    """Return the JSON object of a line.
+
+    Raises:
+        ValueError: It is none.
+        RecursionError: It is nested too deeply.
+    """
+    value = json.loads(line)
+    if not isinstance(value, dict):
+        raise ValueError("no object")  # noqa: TRY004 (what json raises for other wrong input)
+    return value

@@ -1,0 +1,262 @@
+"""A session's background consolidation: at most one at a time, retried with back-off.
+
+It only reads and asks the model; its outcome goes to the worker, which alone writes. What beliefs rest on
+is looked after in the background, too, once one has been recorded.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import Any
+
+import anyio
+from anyio.abc import TaskGroup
+
+from bot.agent.consolidation.policy import Policy, Range
+from bot.agent.consolidation.worker import Consolidation, attempts, consolidate, record
+from bot.core.clock import Clock
+from bot.core.errors import ConsolidationFailed, ModelError, TapeError
+from bot.core.telemetry.metrics import (
+    CONSOLIDATION_SECONDS,
+    CONSOLIDATIONS,
+    LAG,
+    count_error,
+)
+from bot.core.telemetry.tracing import span
+from bot.llm.base import Model
+from bot.memory.fold import CONSOLIDATION_FAILED
+from bot.memory.longterm import LongTermMemory
+from bot.memory.transcript import recorded_at
+
+logger = logging.getLogger(__name__)
+
+_FIRST_RETRY = 30.0
+_LONGEST_RETRY = 3_600.0
+
+CONSOLIDATION = "(consolidation)"
+"""Stands for the messages that are worked on, where it is a consolidation in the background."""
+
+
+@dataclass(frozen=True, slots=True)
+class Consolidated:
+    """A background consolidation has ended, one way or the other.
+
+    Attributes:
+        scope: Which one.
+        result: What came out.
+        error: Why nothing did.
+    """
+
+    scope: anyio.CancelScope
+    result: Consolidation | None
+    error: ModelError | ConsolidationFailed | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RetryNow:
+    """The wait after a failed consolidation is over."""
+
+
+Post = Callable[[Consolidated | RetryNow], Awaitable[None]]
+
+
+class Consolidator:
+    """Consolidates one session's tape.
+
+    Args:
+        memory: What it remembers, with its tape and state.
+        model: Does the work.
+        policy: Says when, and up to where.
+        judge: Says whether people's words carry what is to be learned; None leaves that to rules.
+        portion_tokens: Conversation in one request.
+        clock: Times the back-off.
+        timezone: The user's.
+        post: Hands outcomes to the worker.
+        working_on: Notes what works on it meanwhile.
+    """
+
+    def __init__(
+        self,
+        *,
+        memory: LongTermMemory,
+        model: Model,
+        judge: Model | None,
+        policy: Policy,
+        portion_tokens: int,
+        clock: Clock,
+        timezone: tzinfo,
+        post: Post,
+        working_on: Callable[[], AbstractContextManager[None]],
+    ) -> None:
+        self._memory = memory
+        self._tape = memory.tape
+        self._fold = memory.fold
+        self._model = model
+        self._judge = judge
+        self._policy = policy
+        self._portion = portion_tokens
+        self._clock = clock
+        self._timezone = timezone
+        self._post = post
+        self._working_on = working_on
+        self._scope: anyio.CancelScope | None = None
+        self._checking: anyio.CancelScope | None = None
+        self._unchecked = False
+        self._waiting = False
+
+    @property
+    def running(self) -> bool:
+        """True while the model is at it."""
+        return self._scope is not None
+
+    def start_if_due(self, tasks: TaskGroup) -> None:
+        """Begin a consolidation in the background, if it is time and none runs or waits.
+
+        What beliefs rest on is looked after in the background as well, if one was recorded since.
+        """
+        if self._unchecked and self._checking is None:
+            self._unchecked = False
+            self._checking = anyio.CancelScope()
+            tasks.start_soon(self._check, self._checking)
+        if self._scope is not None or self._waiting:
+            return
+        due = self._policy.due(self._fold)
+        if due is None:
+            LAG.done(self._tape.name)
+            return
+        LAG.due(self._tape.name, self._fold.window.unconsolidated)
+        if (wait := self._seconds_to_wait()) > 0:
+            self._waiting = True
+            tasks.start_soon(self._retry_after, wait)
+            return
+        self._scope = anyio.CancelScope()
+        tasks.start_soon(self._run, due, self._scope)
+
+    def cancel(self) -> None:
+        """Give up the one that runs; its range stays open."""
+        if self._scope is not None:
+            self._scope.cancel()
+            self._scope = None
+        if self._checking is not None:
+            # It would write beliefs again that are about to be erased.
+            self._checking.cancel()
+            self._checking = None
+            self._unchecked = True
+
+    async def settle(self, outcome: Consolidated) -> None:
+        """Write an outcome to the tape, unless it was given up meanwhile."""
+        if outcome.scope is not self._scope:
+            return
+        self._scope = None
+        if outcome.result is not None:
+            with self._working_on():
+                await self._record(outcome.result)
+            return
+        await self.note_failure(outcome.error, str(outcome.error))
+
+    async def note_failure(self, error: BaseException | None, why: str) -> None:
+        """Put a failure on the tape, where ``/memory`` and ``/status`` show it."""
+        attempt = attempts(self._fold.failure) + 1
+        wait = min(_FIRST_RETRY * 2.0 ** (min(attempt, 12) - 1), _LONGEST_RETRY)
+        data: dict[str, Any] = {
+            "error": why,
+            "after": self._fold.window.cursor,
+            "attempt": attempt,
+            "retry_in": wait,
+        }
+        if isinstance(error, ConsolidationFailed) and error.usage is not None:
+            data["usage"] = error.usage
+            data["model"] = self._model.name
+        logger.warning("Memory consolidation of %s failed: %s", self._tape.name, why)
+        CONSOLIDATIONS.add(1, "failed")
+        if error is not None:
+            count_error("consolidation", error)
+        await self._tape.append_event(CONSOLIDATION_FAILED, data)
+
+    def _seconds_to_wait(self) -> float:
+        """Return how long the last failure, as the tape has it, still holds off the next try."""
+        failure = self._fold.failure
+        failed = recorded_at(failure) if failure is not None else None
+        pause = failure.data.get("retry_in") if failure is not None else None
+        if failed is None or not isinstance(pause, (int, float)):
+            return 0.0
+        passed = (self._clock.now() - failed).total_seconds()
+        # A clock that was set back must not hold it off for longer than was meant.
+        return min(pause - passed, pause)
+
+    def retry(self) -> None:
+        """The wait is over."""
+        self._waiting = False
+
+    async def finish(self) -> None:
+        """Consolidate all that is left, in the foreground.
+
+        Raises:
+            ConsolidationFailed: An answer cannot be used.
+            ModelError: There was no answer.
+        """
+        self.cancel()
+        end = self._fold.version
+        while self._fold.window.unconsolidated and self._fold.window.cursor < end:
+            rest = Range(self._fold.window.cursor + 1, end)
+            await self._record(await self._consolidate(rest))
+
+    async def _record(self, made: Consolidation) -> None:
+        kept = await record(self._memory, made)
+        self._unchecked |= kept
+        CONSOLIDATIONS.add(1, "kept" if kept else "dropped")
+        if kept:
+            logger.info(
+                "Memory consolidation of %s done: entries %s", self._tape.name, made.range.told
+            )
+
+    async def _run(self, due: Range, scope: anyio.CancelScope) -> None:
+        outcome: Consolidated | None = None
+        with scope, self._working_on():
+            try:
+                outcome = Consolidated(scope, await self._consolidate(due))
+            except (ModelError, ConsolidationFailed) as error:
+                outcome = Consolidated(scope, None, error)
+        if outcome is not None:
+            await self._post(outcome)
+
+    async def _consolidate(self, wanted: Range) -> Consolidation:
+        began, outcome = time.perf_counter(), "cancelled"
+        logger.info("Memory consolidation of %s: entries %s", self._tape.name, wanted.told)
+        try:
+            with span("consolidation"):
+                made = await consolidate(
+                    self._model,
+                    self._memory,
+                    wanted,
+                    portion_tokens=self._portion,
+                    timezone=self._timezone,
+                    judging=self._judge,
+                )
+        except (ModelError, ConsolidationFailed):
+            outcome = "failed"
+            raise
+        else:
+            outcome = "made"
+            return made
+        finally:
+            CONSOLIDATION_SECONDS.observe(time.perf_counter() - began, outcome)
+
+    async def _check(self, scope: anyio.CancelScope) -> None:
+        with scope, self._working_on():
+            try:
+                await self._memory.bus.semantic.check_evidence()
+            except TapeError as error:
+                logger.warning("beliefs of %s were not checked: %s", self._tape.name, error)
+                self._unchecked = True
+        if self._checking is scope:
+            self._checking = None
+
+    async def _retry_after(self, seconds: float) -> None:
+        await self._clock.sleep(seconds)
+        await self._post(RetryNow())

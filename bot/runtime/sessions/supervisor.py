@@ -1,0 +1,189 @@
+"""The supervisor: gives every session that has something a worker, and contains its failures."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+
+import anyio
+
+from bot.bus import Address, Answer, SessionInbox
+from bot.core.errors import (
+    BusError,
+    DatabaseError,
+    FileUnavailable,
+    InvalidEntry,
+    InvalidSearch,
+    ModelError,
+    SessionLost,
+    TapebotError,
+    TapeError,
+    VersionConflict,
+)
+from bot.core.files import of_disk, reason
+from bot.core.ids import new_id
+from bot.core.telemetry.instruments import Reading
+from bot.core.telemetry.metrics import LAG, SESSIONS_FAILING, SESSIONS_HELD, count_error
+from bot.runtime.sessions.services import SessionServices
+from bot.runtime.sessions.worker import SessionWorker
+
+logger = logging.getLogger(__name__)
+
+_FIRST_PAUSE = 1.0
+_LONGEST_PAUSE = 60.0
+_INSIDE = "an error inside tapebot, which is in its log"
+_LONGEST_WAIT = 600.0
+_MOST_MOVES = 3
+
+
+class Supervisor:
+    """Runs session workers side by side.
+
+    Args:
+        services: What workers share.
+    """
+
+    def __init__(self, services: SessionServices) -> None:
+        self._services = services
+        self._failures: Counter[str] = Counter()
+        self._moves: Counter[str] = Counter()
+        self._workers: set[SessionWorker] = set()
+        self._left = anyio.Event()
+        self._claiming = anyio.CancelScope()
+        self.fenced = 0
+
+    async def run(self) -> None:
+        """Serve sessions until cancelled."""
+        async with anyio.create_task_group() as tasks:
+            with self._claiming:
+                while True:
+                    inbox = await self._services.bus.claim()
+                    tasks.start_soon(self._serve, inbox)
+
+    async def drain(self, seconds: float) -> None:
+        """Take no more sessions; let those that are served come to an end.
+
+        What is not at its end by then is for whoever serves the session next.
+
+        Args:
+            seconds: How long they have.
+        """
+        self._claiming.cancel()
+        with anyio.move_on_after(seconds):
+            for worker in self._workers:
+                worker.leave()
+            while self._workers:
+                self._left = anyio.Event()
+                await self._left.wait()
+
+    def statistics(self) -> dict[str, int]:
+        """Return how many sessions have a worker, how many keep failing, and how often one was fenced."""
+        return {
+            "workers": len(self._workers),
+            "failing": len(self._failures),
+            "fenced": self.fenced,
+        }
+
+    async def readings(self) -> list[Reading]:
+        """Return the same as metrics, for ``Operations.sample``."""
+        return [
+            Reading(SESSIONS_HELD, len(self._workers)),
+            Reading(SESSIONS_FAILING, len(self._failures)),
+        ]
+
+    async def _serve(self, inbox: SessionInbox) -> None:
+        """Run one session's worker; the one place where an unknown failure is contained."""
+        session = inbox.session
+        worker = SessionWorker(inbox, self._services)
+        failed = False
+        try:
+            if pause := self._services.suspects.pause(session):
+                await self._let_others_go_first(session, pause)
+            self._workers.add(worker)
+            await worker.run()
+        except Exception as error:  # whatever it is, other sessions go on
+            failed = True
+            count_error("session", error)
+            if moved(error, session) and self._moves[session] < _MOST_MOVES:
+                # Another process has it by now, which goes on from the tape.
+                self._moves[session] += 1
+                self.fenced += 1
+                logger.info("session %s went on elsewhere: %s", session, error)
+                return
+            if worker.progressed:
+                self._forget(session)
+            self._failures[session] += 1
+            if self._failures[session] == 1:
+                logger.exception("the worker of session %s failed", session)
+            else:
+                logger.info("the worker of session %s failed again: %r", session, error)
+            if worker.failed_on and not _from_outside(error):
+                self._services.suspects.add(session, worker.failed_on, "error")
+            if self._failures[session] == 1:
+                await self._tell(session, error)
+            await self._services.agent.clock.sleep(self._pause(session))
+        else:
+            self._forget(session)
+        finally:
+            self._workers.discard(worker)
+            self._left.set()
+            LAG.done(session)
+            inbox.release(failed=failed)
+
+    async def _let_others_go_first(self, session: str, pause: float) -> None:
+        """Wait with a session that may end the process again, until the others have been served."""
+        clock = self._services.agent.clock
+        logger.info("session %s broke down and waits for %.0f s", session, pause)
+        await clock.sleep(pause)
+        until = clock.monotonic() + _LONGEST_WAIT
+        while clock.monotonic() < until and any(worker.busy for worker in self._workers):
+            await clock.sleep(_FIRST_PAUSE)
+
+    def _forget(self, session: str) -> None:
+        del self._failures[session], self._moves[session]
+
+    def _pause(self, session: str) -> float:
+        return min(_FIRST_PAUSE * 2.0 ** (self._failures[session] - 1), _LONGEST_PAUSE)
+
+    async def _tell(self, session: str, failure: Exception) -> None:
+        """Say in the chat that something is wrong; the tape itself may be what cannot be written."""
+        why = _told(failure)
+        text = f"Something went wrong here: {why}. Nothing is lost; it is tried again by itself."
+        try:
+            await self._services.bus.send(Answer(Address.parse(session), new_id("notice"), text))
+        except BusError as error:
+            logger.warning("session %s could not be told of its failure: %s", session, error)
+
+
+def moved(failure: BaseException, session: str) -> bool:
+    """Say whether a worker failed only because its session has another holder by now."""
+    if isinstance(failure, BaseExceptionGroup):
+        return all(moved(one, session) for one in failure.exceptions)
+    if isinstance(failure, VersionConflict):
+        return failure.tape == session
+    return isinstance(failure, SessionLost)
+
+
+def _told(failure: BaseException) -> str:
+    """Return what a person may be told of a failure: our own words, never a foreign error's."""
+    if isinstance(failure, TapebotError):
+        return str(failure)
+    if isinstance(failure, BaseExceptionGroup):
+        # Beside the cause there may be what only followed from it.
+        told = map(_told, failure.exceptions)
+        return next((one for one in told if one != _INSIDE), _INSIDE)
+    if isinstance(failure, OSError) and of_disk(failure):
+        return reason(failure)
+    return _INSIDE
+
+
+def _from_outside(failure: BaseException) -> bool:
+    """Say whether a disk, a database or a provider had a part in it: that is no message's fault."""
+    if isinstance(failure, BaseExceptionGroup):
+        return any(_from_outside(one) for one in failure.exceptions)
+    if isinstance(failure, InvalidEntry | InvalidSearch):
+        return False
+    if isinstance(failure, OSError):
+        return of_disk(failure) or isinstance(failure, ConnectionError | TimeoutError)
+    outside = TapeError | BusError | DatabaseError | ModelError | FileUnavailable
+    return isinstance(failure, outside)

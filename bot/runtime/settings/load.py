@@ -1,0 +1,118 @@
+"""Reads the settings, and tells a person what is wrong with them."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+from dotenv import dotenv_values
+from dotenv.parser import parse_stream
+from pydantic import SecretStr, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from bot.core.errors import SettingsError
+from bot.core.telemetry.redaction import redact
+from bot.runtime.settings.tree import ENV_FILE, PREFIX, Settings
+from bot.runtime.settings.values import BotToken, meant
+
+
+def load_settings(**overrides: Any) -> Settings:
+    """Read the settings.
+
+    Args:
+        overrides: Values by field name that win over every source.
+
+    Raises:
+        SettingsError: A setting is wrong or unknown, or a file cannot be read; a line for each.
+    """
+    if bad := list(_bad_lines()):
+        raise SettingsError("\n".join(bad))
+    wrong = list(_unknown_in_environment())
+    try:
+        settings = Settings(**overrides)
+    except ValidationError as exc:
+        details = exc.errors(include_url=False, include_context=False)
+        raise SettingsError("\n".join([*wrong, *map(_explain, details)])) from None
+    if wrong:
+        raise SettingsError("\n".join(wrong))
+    return settings
+
+
+def export_dotenv() -> None:
+    """Give libraries what ``.env`` holds for them, such as OPENAI_API_KEY.
+
+    What the environment already has stays; tapebot's own variables are not exported.
+
+    Raises:
+        SettingsError: The file cannot be read.
+    """
+    if not ENV_FILE.is_file():
+        return
+    values = dotenv_values(stream=io.StringIO(_env_text()))
+    for name, value in values.items():
+        if value and not name.upper().startswith(PREFIX):
+            os.environ.setdefault(name, value)
+
+
+def _env_text() -> str:
+    try:
+        return ENV_FILE.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as exc:
+        raise SettingsError(f"{ENV_FILE} cannot be read: {exc}") from exc
+
+
+def _bad_lines() -> Iterator[str]:
+    """Name the lines of ``.env`` that would set nothing."""
+    if ENV_FILE.is_file():
+        for binding in parse_stream(io.StringIO(_env_text())):
+            if binding.error or (binding.key is not None and binding.value is None):
+                yield f"{ENV_FILE}, line {binding.original.line}: not of the form NAME=value."
+
+
+def _unknown_in_environment() -> Iterator[str]:
+    for name in sorted(os.environ):
+        field = name.lower().removeprefix(PREFIX.lower())
+        if len(field) < len(name) and field not in Settings.model_fields:
+            yield _unknown(field)
+
+
+def _unknown(field: str) -> str:
+    known = {name: PREFIX + name.upper() for name in Settings.model_fields}
+    return f"{PREFIX}{field.upper()} is not a setting of this version{meant(field, known)}."
+
+
+def _explain(detail: ErrorDetails) -> str:
+    """Return the line that tells a person about one error."""
+    field = str(detail["loc"][0])
+    info = Settings.model_fields.get(field)
+    if info is None:
+        return _unknown(field)
+    types = get_args(info.annotation) or (info.annotation,)
+    given = "a secret" if {SecretStr, BotToken} & set(types) else redact(repr(detail["input"]))
+    own_words = detail["type"] == "value_error"
+    allowed = detail["msg"].removeprefix("Value error, ") if own_words else _allowed(info, types)
+    return f"{PREFIX}{field.upper()}: given {given}; allowed: {allowed}."
+
+
+def _allowed(info: FieldInfo, types: tuple[Any, ...]) -> str:
+    """Say what a field takes, from its type and bounds."""
+    if isinstance(types[0], str):
+        return " or ".join(types)
+    bounds = {
+        key: getattr(item, key)
+        for item in info.metadata
+        for key in ("ge", "gt", "le")
+        if hasattr(item, key)
+    }
+    kind = next((text for known, text in _KINDS.items() if known in types), "text")
+    least = f" of at least {bounds['ge']}" if "ge" in bounds else ""
+    above = f" above {bounds['gt']}" if "gt" in bounds else ""
+    most = f", at most {bounds['le']}" if "le" in bounds else ""
+    return f"{kind}{least}{above}{most}"
+
+
+_KINDS: dict[object, str] = {int: "a whole number", float: "a number", Path: "a path"}

@@ -1,0 +1,90 @@
+"""Routes of anchors."""
+
+from __future__ import annotations
+
+import anyio
+from fastapi import Request, Response
+
+from bot.core.errors import TapeNotFound
+from bot.tape.server.api import (
+    AnchorName,
+    Api,
+    AppendKey,
+    EntryId,
+    PageSize,
+    TapeName,
+    json_of,
+)
+from bot.tape.server.bodies import NewAnchor, parse, read_body
+from bot.tape.server.documents import json_body, json_response
+from bot.tape.server.paging import newest
+from bot.tape.store import anchor_of, named_anchor
+from bot.tape.wire import anchor_record
+
+
+def add_anchors(api: Api) -> None:
+    """Add the routes."""
+    making = anyio.Lock()
+
+    @api.route(
+        "GET", "/v1/tapes/anchors", "read", answer={200: json_response("Anchors")}, refused=(404,)
+    )
+    async def list_anchors(
+        tape: TapeName, after: EntryId = None, limit: PageSize = 200
+    ) -> Response:
+        """List a tape's anchors, oldest first, from the one after an id."""
+        found = [one for one in await api.store.list_anchors(tape) if one.at > (after or 0)]
+        page = found[:limit]
+        following = page[-1].at if len(found) > limit else None
+        return json_of({"anchors": [anchor_record(one) for one in page], "next": following})
+
+    @api.route(
+        "POST",
+        "/v1/tapes/anchors",
+        "append",
+        answer={201: json_response("Anchor")},
+        refused=(404, 409, 507),
+        body=json_body("NewAnchor", {"name": "plan", "state": {"step": 1}}, required=True),
+    )
+    async def create_anchor(request: Request, tape: TapeName, key: AppendKey = None) -> Response:
+        """Name an entry, by default the newest; the anchor itself is appended."""
+        asked = parse(NewAnchor, await read_body(request, api.most))
+        # One at a time: asked again while it is still being made, it names the same entry too.
+        async with making:
+            target = asked.entry_id
+            if target is None:
+                # Asked again, it names the entry that it named before.
+                before = await api.receipts.find(tape, key)
+                pointed = before.points_at if before is not None else None
+                target = pointed or await newest(api.store, tape)
+            if not await api.store.read(tape, target, target):
+                raise TapeNotFound(f"tape {tape} has no entry {target}")
+            entry = named_anchor(asked.name, target, asked.state)
+            [written] = await api.receipts.append(tape, [entry], key=key)
+        made = anchor_of(tape, written)
+        assert made is not None
+        return json_of(anchor_record(made), 201)
+
+    @api.route(
+        "GET",
+        "/v1/tapes/anchors/last",
+        "read",
+        answer={200: json_response("Anchor")},
+        names=("tape", "name"),
+        refused=(404,),
+    )
+    async def get_anchor(tape: TapeName, name: AnchorName) -> Response:
+        """Read the last anchor of a name."""
+        return json_of(anchor_record(await api.store.get_anchor(tape, name)))
+
+    @api.route(
+        "GET",
+        "/v1/tapes/anchors/target",
+        "read",
+        answer={200: json_response("Target")},
+        names=("tape", "name"),
+        refused=(404,),
+    )
+    async def resolve_anchor(tape: TapeName, name: AnchorName) -> Response:
+        """Read the id of the entry that the last anchor of a name points at."""
+        return json_of({"entry_id": await api.store.resolve_anchor(tape, name)})

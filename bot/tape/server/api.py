@@ -1,0 +1,242 @@
+"""What every route has: a token's scope, a tape that the token sees, and its place in OpenAPI.
+
+Rule 1: a route without a declared scope takes an admin's token: nothing is open by omission.
+Rule 2: a token is looked at before anything else of the request is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, TypeVar
+
+import anyio
+from fastapi import Depends, FastAPI, Header, Query, Request, Response
+from fastapi.openapi.utils import get_openapi
+
+from bot.tape.server.bodies import BODIES
+from bot.tape.server.documents import SCHEMAS, refusals
+from bot.tape.server.problems import Problem
+from bot.tape.server.receipts import Receipts
+from bot.tape.server.tokens import Grant, Scope, TokenBook
+from bot.tape.store import TapeStore
+from bot.tape.wire import (
+    KEY,
+    LARGEST_ID,
+    LONGEST_KEY,
+    LONGEST_NAME,
+    MOST_PER_PAGE,
+    parameter,
+    to_json,
+)
+
+SCHEME = "token"
+"""The security scheme's name in OpenAPI."""
+
+PageSize = Annotated[
+    int, Query(alias="limit", description="How much a page holds at most.", ge=1, le=MOST_PER_PAGE)
+]
+AppendKey = Annotated[
+    str | None,
+    Header(
+        alias=KEY,
+        description="Asked again with the same key, it is done once: a random text of your own.",
+        min_length=1,
+        max_length=LONGEST_KEY,
+    ),
+]
+EntryId = Annotated[int | None, Query(ge=0, le=LARGEST_ID)]
+
+
+def _named(name: str) -> Callable[[Request], Awaitable[str]]:
+    """Return the dependency that reads a name from the query, exactly."""
+
+    # Not a plain function: the framework would send each request through a thread for it.
+    async def read(request: Request) -> str:
+        value = asked(request, name)
+        if value is None or len(value) > LONGEST_NAME:
+            what = "is missing" if value is None else f"has over {LONGEST_NAME} characters"
+            raise Problem(422, "invalid_request", f"query.{name}: it {what}")
+        return value
+
+    return read
+
+
+async def _after(request: Request) -> str | None:
+    return asked(request, "after")
+
+
+TapeName = Annotated[str, Depends(_named("tape"))]
+AnchorName = Annotated[str, Depends(_named("name"))]
+TapeAfter = Annotated[str | None, Depends(_after)]
+
+_NAMES = {
+    "tape": "The session's key, percent-encoded.",
+    "name": "The anchor's name, percent-encoded.",
+    "after": "A name: the page begins after it.",
+}
+
+
+def asked(request: Request, name: str) -> str | None:
+    """Return a text of the query, which the framework would not read exactly.
+
+    Raises:
+        Problem: The query is not UTF-8.
+    """
+    try:
+        return parameter(request.scope["query_string"], name)
+    except ValueError as error:
+        raise Problem(422, "invalid_request", "query: percent-encode it as UTF-8") from error
+
+
+_Handler = TypeVar("_Handler", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """The application that routes are added to, and what they work on.
+
+    Attributes:
+        app: The application.
+        store: Holds the tapes.
+        receipts: Append each key once.
+        most: Bytes of a request.
+        stopping: Set when the server is to end: what has no end of its own ends then.
+    """
+
+    app: FastAPI
+    store: TapeStore
+    receipts: Receipts
+    most: int
+    stopping: anyio.Event = field(default_factory=anyio.Event)
+
+    def route(
+        self,
+        method: Literal["GET", "POST"],
+        path: str,
+        scope: Scope | None,
+        *,
+        answer: dict[int | str, dict[str, Any]],
+        refused: tuple[int, ...] = (),
+        body: dict[str, Any] | None = None,
+        names: tuple[str, ...] = ("tape",),
+    ) -> Callable[[_Handler], _Handler]:
+        """Add a route.
+
+        Args:
+            method: Of the request.
+            path: Of the request.
+            scope: What a token must allow; None where there needs to be no token.
+            answer: The response of success, by status.
+            refused: Statuses of refusals beside those that any route has.
+            body: Of the request.
+            names: What of the query names something.
+        """
+        extra: dict[str, Any] = {"security": [{SCHEME: [scope]}] if scope else []}
+        if names:
+            extra["parameters"] = [_parameter(name) for name in names]
+        if body is not None:
+            extra["requestBody"] = body
+            refused = (*refused, 400, 408, 413)
+        always = (401, 403, 422, 503) if scope else (503,)
+        return self.app.api_route(
+            path,
+            methods=[method],
+            responses={**answer, **refusals(*always, *refused)},
+            status_code=next(int(status) for status in answer),
+            openapi_extra=extra,
+            response_class=Response,
+            response_model=None,
+        )
+
+    def openapi(self) -> dict[str, Any]:
+        """Return the OpenAPI document."""
+        if self.app.openapi_schema is None:
+            document = get_openapi(
+                title=self.app.title,
+                version=self.app.version,
+                description=self.app.description,
+                routes=self.app.routes,
+            )
+            parts = document.setdefault("components", {})
+            parts["schemas"] = {**SCHEMAS, **_models()}
+            parts["securitySchemes"] = {SCHEME: {"type": "http", "scheme": "bearer"}}
+            self.app.openapi_schema = document
+        return self.app.openapi_schema
+
+
+async def guard(request: Request) -> None:
+    """Let a request pass whose token allows it.
+
+    Raises:
+        Problem: There is no good token, or it does not allow this.
+    """
+    needed = _scope_of(request)
+    if needed is None:
+        return
+    tokens: TokenBook = request.app.state.tokens
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    grant = tokens.find(token.strip()) if scheme.lower() == "bearer" else None
+    if grant is None:
+        raise Problem(
+            401,
+            "no_token",
+            "send a token that this server knows: Authorization: Bearer TOKEN "
+            "(`tapebot tape-server token add` makes one)",
+            {"WWW-Authenticate": "Bearer"},
+        )
+    request.state.caller = grant
+    require(grant, needed, asked(request, "tape"))
+
+
+def caller(request: Request) -> Grant:
+    """Return who asks."""
+    grant: Grant = request.state.caller
+    return grant
+
+
+def require(grant: Grant, scope: Scope, tape: str | None = None) -> None:
+    """See that a token allows it.
+
+    Raises:
+        Problem: It does not.
+    """
+    if not grant.may(scope):
+        raise Problem(
+            403, "scope", f"this needs a token of scope {scope}; {grant.name} has {grant.scope}"
+        )
+    if tape is not None and not grant.sees(tape):
+        raise Problem(
+            403, "tape", f"the token {grant.name} does not allow tape {tape}, if there is one"
+        )
+
+
+def json_of(value: Any, status: int = 200, *, version: int | None = None) -> Response:
+    """Return a response of JSON."""
+    headers = None if version is None else {"ETag": f'"{version}"'}
+    return Response(to_json(value), status, headers, media_type="application/json")
+
+
+def _parameter(name: str) -> dict[str, Any]:
+    return {
+        "in": "query",
+        "name": name,
+        "description": _NAMES[name],
+        "required": name != "after",
+        "schema": {"type": "string", "maxLength": LONGEST_NAME},
+        "example": "telegram:42" if name != "name" else "plan",
+    }
+
+
+def _scope_of(request: Request) -> Scope | None:
+    extra = getattr(request.scope.get("route"), "openapi_extra", None) or {}
+    if "security" not in extra:
+        return "admin"
+    if not extra["security"]:
+        return None
+    scope: Scope = extra["security"][0][SCHEME][0]
+    return scope
+
+
+def _models() -> dict[str, Any]:
+    return {model.__name__: model.model_json_schema() for model in BODIES}

@@ -1,0 +1,84 @@
+"""Whether the disk takes what is written: asked without a token, and answered without a name."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+from fastapi import Response
+
+from bot.core.files import write_synced
+from bot.tape.server.api import Api, json_of
+from bot.tape.server.documents import json_response, ref
+
+LEAST_FREE = 64_000_000
+"""Bytes of free space below which the server says that it is not well."""
+
+_FRESH = 1.0
+"""Seconds for which an answer counts: asking often does not wear the disk."""
+
+_PATIENCE = 5.0
+"""Seconds that the disk may take."""
+
+
+class Health:
+    """Tries the store's folder.
+
+    Args:
+        folder: Where the store writes; None where it keeps nothing.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        self._trying = anyio.Lock()
+        self._reasons: list[str] = []
+        self._tried: float | None = None
+
+    async def reasons(self) -> list[str]:
+        """Return what is wrong; nothing where all is well."""
+        async with self._trying:
+            now = anyio.current_time()
+            if self._tried is None or now - self._tried > _FRESH:
+                self._reasons = await self._try()
+                self._tried = anyio.current_time()
+            return self._reasons
+
+    async def _try(self) -> list[str]:
+        if self._folder is None:
+            return []
+        with anyio.move_on_after(_PATIENCE):
+            return await anyio.to_thread.run_sync(_try_disk, self._folder, abandon_on_cancel=True)
+        return [f"the disk has not answered for {_PATIENCE:.0f} seconds"]
+
+
+def _try_disk(folder: Path) -> list[str]:
+    path = folder / ".health"
+    try:
+        write_synced(path, f"{os.getpid()}\n".encode())
+        path.unlink()
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        return [f"the tapes' folder cannot be written: {error.strerror}"]
+    if free < LEAST_FREE:
+        return [f"the tapes' disk is almost full: {free // 1_000_000} MB are free"]
+    return []
+
+
+def add_health(api: Api, folder: Path | None) -> None:
+    """Add the route."""
+    health = Health(folder)
+    unwell = {
+        "description": "Something is wrong; `reasons` says what.",
+        "content": {"application/json": {"schema": ref("Problem")}},
+    }
+
+    @api.route("GET", "/health", None, answer={200: json_response("Health"), 503: unwell}, names=())
+    async def look() -> Response:
+        """Say whether the server can write; needs no token."""
+        if reasons := await health.reasons():
+            detail = "the server cannot keep what is sent to it: " + "; ".join(reasons)
+            return json_of({"error": "unhealthy", "detail": detail, "reasons": reasons}, 503)
+        return json_of({"status": "ok"})

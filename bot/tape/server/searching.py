@@ -1,0 +1,49 @@
+"""Routes of searching, and of the store's state."""
+
+from __future__ import annotations
+
+from fastapi import Request, Response
+
+from bot.tape.server.api import Api, caller, json_of, require
+from bot.tape.server.bodies import Search, parse, read_body
+from bot.tape.server.documents import json_body, json_response
+from bot.tape.server.tokens import Grant
+from bot.tape.wire import hit_record
+
+
+def add_searching(api: Api) -> None:
+    """Add the routes."""
+
+    @api.route(
+        "POST",
+        "/v1/search",
+        "read",
+        answer={200: json_response("Hits")},
+        refused=(404,),
+        body=json_body("Search", {"text": "grocery list", "limit": 5}, required=True),
+        names=(),
+    )
+    async def search(request: Request) -> Response:
+        """Search the tapes that the token sees; best first, of equal fit the newer first."""
+        asked = parse(Search, await read_body(request, api.most))
+        by_anchor = asked.after_anchor is not None or asked.before_anchor is not None
+        if by_anchor and asked.tapes is not None:
+            for tape in asked.tapes:
+                require(caller(request), "read", tape)
+        query = asked.query(await _visible(api, caller(request), asked.tapes))
+        query.check()
+        return json_of({"hits": [hit_record(hit) for hit in await api.store.search(query)]})
+
+    @api.route("GET", "/v1/statistics", "read", answer={200: json_response("Statistics")}, names=())
+    async def statistics() -> Response:
+        """Read the store's snapshot of itself, and how large a request may be."""
+        return json_of({"store": api.store.statistics(), "most_bytes": api.most})
+
+
+async def _visible(api: Api, grant: Grant, asked: list[str] | None) -> tuple[str, ...] | None:
+    """Return the tapes to search: those asked for that the token sees; None for all there are."""
+    if asked is None:
+        if grant.sees_all:
+            return None
+        asked = await api.store.list_tapes()
+    return tuple(tape for tape in asked if grant.sees(tape))

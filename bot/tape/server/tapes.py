@@ -1,0 +1,153 @@
+"""Routes of whole tapes: listing, making, sealing, clearing, erasing, forking."""
+
+from __future__ import annotations
+
+import anyio.to_thread
+from fastapi import Request, Response
+
+from bot.core.errors import TapeNotFound
+from bot.tape.server.api import Api, PageSize, TapeAfter, TapeName, caller, json_of, require
+from bot.tape.server.bodies import NewFork, NewTape, parse, read_body
+from bot.tape.server.documents import (
+    entries_body,
+    json_body,
+    json_response,
+    tombstones_body,
+)
+from bot.tape.server.entries import IfMatch, expected, read_entries
+from bot.tape.wire import read_tombstones, segment_record
+
+_CARRY = "Entries that the new live part begins with, after its header; none if it is empty."
+
+
+def add_tapes(api: Api) -> None:
+    """Add the routes of reading and making."""
+
+    @api.route("GET", "/v1/tapes", "read", answer={200: json_response("Tapes")}, names=("after",))
+    async def list_tapes(request: Request, after: TapeAfter, limit: PageSize = 1_000) -> Response:
+        """List the names of all tapes that the token sees."""
+        sees = caller(request).sees
+        names = [
+            name
+            for name in await api.store.list_tapes()
+            if (after is None or name > after) and sees(name)
+        ]
+        page = names[:limit]
+        return json_of({"tapes": page, "next": page[-1] if len(names) > limit else None})
+
+    @api.route(
+        "POST",
+        "/v1/tapes",
+        "append",
+        answer={200: json_response("Tape")},
+        refused=(507,),
+        body=json_body("NewTape", {"title": "Kitchen"}, required=False),
+    )
+    async def create(request: Request, tape: TapeName) -> Response:
+        """Make a tape if it is not there; with `replace` (scope admin) reset one that is."""
+        asked = parse(NewTape, await read_body(request, api.most))
+        if asked.replace:
+            require(caller(request), "admin")
+        made = await api.store.create_tape(tape, asked.title, replace_if_exists=asked.replace)
+        return json_of({"tape": made})
+
+    @api.route(
+        "GET", "/v1/tapes/title", "read", answer={200: json_response("Title")}, refused=(404,)
+    )
+    async def title(tape: TapeName) -> Response:
+        """Read a tape's title."""
+        return json_of({"title": await api.store.get_title(tape)})
+
+    @api.route(
+        "GET",
+        "/v1/tapes/version",
+        "read",
+        answer={200: json_response("Version", version=True)},
+        refused=(404,),
+    )
+    async def version(tape: TapeName) -> Response:
+        """Read the id of a tape's last entry."""
+        found = await api.store.version(tape)
+        return json_of({"version": found}, version=found)
+
+    @api.route(
+        "GET",
+        "/v1/tapes/segments",
+        "read",
+        answer={200: json_response("Segments")},
+        refused=(404,),
+    )
+    async def segments(tape: TapeName) -> Response:
+        """List a tape's sealed segments, oldest first."""
+        found = await api.store.segments(tape)
+        return json_of({"segments": [segment_record(one) for one in found]})
+
+
+def add_turns(api: Api) -> None:
+    """Add the routes of sealing, clearing, erasing and forking."""
+
+    @api.route(
+        "POST",
+        "/v1/tapes/archive",
+        "append",
+        answer={200: json_response("Segment")},
+        refused=(404, 409, 507),
+        body=entries_body(_CARRY, required=False),
+    )
+    async def archive(request: Request, tape: TapeName, expect: IfMatch = None) -> Response:
+        """Seal what is live into a segment; ids go on."""
+        carry = await read_entries(request, api.most)
+        segment = await api.store.archive(tape, carry, expect=expected(expect))
+        return json_of(segment_record(segment))
+
+    @api.route(
+        "POST",
+        "/v1/tapes/erase",
+        "admin",
+        answer={200: json_response("Erased")},
+        refused=(404, 507),
+        body=tombstones_body(),
+    )
+    async def erase(request: Request, tape: TapeName) -> Response:
+        """Put tombstones in the place of entries, for good; asked again, what is left of it is done."""
+        raw = await read_body(request, api.most)
+        tombstones = await anyio.to_thread.run_sync(read_tombstones, raw)
+        return json_of({"erased": await api.store.erase(tape, tombstones)})
+
+    @api.route(
+        "POST",
+        "/v1/tapes/reset",
+        "admin",
+        answer={200: json_response("Version", version=True)},
+        refused=(404, 409, 507),
+        body=entries_body(_CARRY, required=False),
+    )
+    async def reset(request: Request, tape: TapeName, expect: IfMatch = None) -> Response:
+        """Drop all that a tape holds, sealed and live; ids go on."""
+        carry = await read_entries(request, api.most)
+        await api.store.reset(tape, carry, expect=expected(expect))
+        found = await api.store.version(tape)
+        return json_of({"version": found}, version=found)
+
+    @api.route(
+        "POST",
+        "/v1/tapes/fork",
+        "append",
+        answer={201: json_response("Tape")},
+        refused=(404, 409, 507),
+        body=json_body("NewFork", {"new_tape": "telegram:42:plan", "from_entry": 7}, required=True),
+    )
+    async def fork(request: Request, tape: TapeName) -> Response:
+        """Make a new tape with a copy of what this one holds from an entry or an anchor on."""
+        asked = parse(NewFork, await read_body(request, api.most))
+        require(caller(request), "append", asked.new_tape)
+        if asked.from_entry is not None and asked.from_entry < 1:
+            raise TapeNotFound(f"tape {tape} has no entry {asked.from_entry}")
+        made = await api.store.fork(
+            tape,
+            asked.new_tape,
+            from_entry=asked.from_entry,
+            from_anchor=asked.from_anchor,
+            title=asked.title,
+        )
+        return json_of({"tape": made}, 201)

@@ -1,0 +1,185 @@
+"""Who may do what on a tape server: tokens, their scopes, and the sessions that they see.
+
+Rule 1: a token is 32 random bytes and is shown once; what is kept is its SHA-256.
+Rule 2: a token sees the sessions whose names one of its patterns fits, whether they exist or not.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import secrets
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
+from hashlib import sha256
+from hmac import compare_digest
+from pathlib import Path
+from typing import Annotated, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from bot.core.errors import SettingsError
+from bot.core.files import private_directory, replace_file
+
+logger = logging.getLogger(__name__)
+
+FILE = "tape-tokens.json"
+"""The file's name in the home folder."""
+
+Scope = Literal["read", "append", "admin"]
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+"""Each includes those before it."""
+
+_PREFIX = "tape_"
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What a token allows.
+
+    Attributes:
+        name: What the operator calls it.
+        scope: What may be done.
+        tapes: Patterns of session names, with ``*``, ``?`` and ``[...]`` as in file names.
+        sha256: Of the token, in hexadecimal.
+    """
+
+    name: str
+    scope: Scope
+    tapes: tuple[str, ...]
+    sha256: str
+
+    def may(self, scope: Scope) -> bool:
+        """Say whether the scope is included."""
+        return SCOPES.index(scope) <= SCOPES.index(self.scope)
+
+    def sees(self, tape: str) -> bool:
+        """Say whether the session is one of the token's."""
+        return any(fnmatchcase(tape, pattern) for pattern in self.tapes)
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether every session is the token's."""
+        return "*" in self.tapes
+
+
+class _Grant(BaseModel):
+    """A grant in the file."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: Annotated[str, Field(min_length=1)]
+    scope: Scope
+    tapes: Annotated[tuple[str, ...], Field(min_length=1)]
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+_FILE_OF_GRANTS = TypeAdapter(list[_Grant])
+
+
+class TokenBook:
+    """The file of tokens. A change to it holds from the next request on.
+
+    Args:
+        path: The file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seen: tuple[int, int, int] | None = None
+        self._grants: tuple[Grant, ...] = ()
+
+    def find(self, token: str) -> Grant | None:
+        """Return what a token allows; None where nobody gave it out.
+
+        A file that is damaged, or was taken away, allows nothing.
+        """
+        self._look()
+        digest = _digest(token)
+        found = None
+        for grant in self._grants:
+            if compare_digest(grant.sha256, digest):
+                found = grant
+        return found
+
+    def holds(self, grant: Grant) -> bool:
+        """Say whether a grant is still given as it was."""
+        self._look()
+        return grant in self._grants
+
+    def list(self) -> tuple[Grant, ...]:
+        """Return all grants.
+
+        Raises:
+            SettingsError: The file cannot be read.
+        """
+        try:
+            raw = self._path.read_bytes()
+        except FileNotFoundError:
+            return ()
+        except OSError as error:
+            raise SettingsError(f"{self._path} cannot be read: {error.strerror}") from error
+        try:
+            held = _FILE_OF_GRANTS.validate_json(raw)
+        except ValidationError as error:
+            where = error.errors(include_input=False, include_url=False)[0]
+            raise SettingsError(
+                f"{self._path} is no file of tokens ({where['msg']} at {list(where['loc'])}); "
+                "mend it, or remove it and give out new tokens"
+            ) from None
+        return tuple(Grant(one.name, one.scope, one.tapes, one.sha256) for one in held)
+
+    def add(self, name: str, scope: Scope, tapes: Sequence[str]) -> str:
+        """Give out a token and return it: it is kept nowhere.
+
+        Raises:
+            SettingsError: The name is taken, or the file cannot be read or written.
+        """
+        grants = self.list()
+        if any(grant.name == name for grant in grants):
+            raise SettingsError(f"there is a token {name} already; remove it, or take another name")
+        token = _PREFIX + secrets.token_urlsafe(32)
+        self._write([*grants, Grant(name, scope, tuple(tapes), _digest(token))])
+        return token
+
+    def remove(self, name: str) -> bool:
+        """Take a token back; say whether there was one of this name.
+
+        Raises:
+            SettingsError: The file cannot be read or written.
+        """
+        grants = self.list()
+        kept = [grant for grant in grants if grant.name != name]
+        if len(kept) == len(grants):
+            return False
+        self._write(kept)
+        return True
+
+    def _write(self, grants: Sequence[Grant]) -> None:
+        text = json.dumps([asdict(grant) for grant in grants], ensure_ascii=False, indent=1)
+        try:
+            private_directory(self._path.parent)
+            replace_file(self._path, text.encode() + b"\n")
+        except (OSError, UnicodeEncodeError) as error:
+            raise SettingsError(f"{self._path} cannot be written: {error}") from error
+
+    def _look(self) -> None:
+        """Read the file where it is another than the one read last."""
+        try:
+            found = self._path.stat()
+            now = (found.st_mtime_ns, found.st_size, found.st_ino)
+        except OSError:
+            now = (0, 0, 0)
+        if now == self._seen:
+            return
+        self._seen = now
+        try:
+            self._grants = self.list()
+        except SettingsError as error:
+            self._grants = ()
+            logger.error("no token is good any more: %s", error)  # noqa: TRY400 (it says it all)
+
+
+def _digest(token: str) -> str:
+    return sha256(token.encode("utf-8", "surrogatepass")).hexdigest()

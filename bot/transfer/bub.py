@@ -1,0 +1,261 @@
+"""What bub leaves behind: tapes as JSONL, ``{"id", "kind", "payload", "meta", "date"}`` a line.
+
+A tape's name is a hash of the workspace and one of the session (older ones: the session itself,
+quoted), so a session is known by what its messages say of their chat, or by being named, and either
+is checked against the hash. An archive (``.jsonl.<time>.bak``) is an earlier part of its tape.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from datetime import UTC, tzinfo
+from hashlib import md5, sha256
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from bot.memory.spoken import PROBLEM
+from bot.tape.entries import NOT_BOUNDARY, SESSION_START, TapeEntry, anchor, event, message, system
+from bot.transfer.foreign import Conversation, Found, is_file, lines_of_json, name_sessions
+from bot.transfer.shapes import (
+    Unanswered,
+    attachment,
+    call_entry,
+    is_private,
+    moment_of,
+    result_entry,
+    session_of,
+    text_and_files,
+)
+
+BOT = "bub"
+
+_OWN_CONSOLE = ("cli_session", "cli:default", "cli:local", "cli:cli_chat", "cli", "bub", "default")
+_CONTEXT = re.compile(r"channel=\$?([\w-]+)\|chat_id=([^|\n]+)")
+_PREFIX = re.compile(r"\A(?=[^\n]*channel=\$?[\w-]+\|chat_id=)[^\n]*\n---\s*Date: ([^\n]*?)---\n")
+_HASH = re.compile(r"[0-9a-f]{16}|[0-9a-f]{32}")
+# What an anchor's state would mean here, and did not there.
+_OUR_STATE = frozenset({"keep_from", "parent"})
+
+
+def read_bub(path: Path, timezone: tzinfo, sessions: Sequence[str] = ()) -> Found:
+    """Return what is found at a path. Blocking.
+
+    Args:
+        path: bub's home (``~/.bub``), its folder of tapes, or one tape's file.
+        timezone: Of times that do not name theirs.
+        sessions: Keys, as bub called them, of sessions that do not name themselves; where only one
+            tape is read, its key.
+    """
+    found = Found(BOT)
+    tapes = _tapes(path, found)
+    for name, files in sorted(tapes.items()):
+        records = list(_records(files, found))
+        given = sessions[0] if len(sessions) == 1 and len(tapes) == 1 else None
+        key = _key(name, records, sessions) or given
+        if key is None:
+            found.problems.append(
+                f"{files[-1].name}: does not say whose it is; name its session as bub called it, "
+                "for example: --session telegram:42"
+            )
+            continue
+        found.conversations.append(_conversation(key, files[-1], records, found, timezone))
+    found.conversations.sort(key=lambda one: one.until, reverse=True)
+    name_sessions(found, _OWN_CONSOLE)
+    return found
+
+
+def _tapes(path: Path, found: Found) -> dict[str, list[Path]]:
+    """Return the files of each tape by its name, archives first, oldest first."""
+    if path.is_file():
+        return {path.name.partition(".")[0]: [path]}
+    folders = [one for one in (path / "tapes", path / ".tape", path) if one.is_dir()]
+    tapes: dict[str, list[Path]] = {}
+    for folder in folders[:1]:
+        archives = sorted([*folder.glob("*.jsonl.*.bak"), *folder.glob("*/*.jsonl.*.bak")])
+        for file in [*archives, *sorted(folder.glob("*.jsonl"))]:
+            name = file.name.partition(".jsonl")[0]
+            if not is_file(file, file.name, found.problems):
+                continue
+            if name.count("__") > 1:
+                found.problems.append(f"{file.name}: a fork that was not merged; passed over")
+            else:
+                tapes.setdefault(name, []).append(file)
+    return tapes
+
+
+def _records(files: Sequence[Path], found: Found) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each entry of a tape and where it stands; a line that is there twice once."""
+    for file in files:
+        seen: set[str] = set()
+        for number, value in lines_of_json(file, file.name, found.problems):
+            where = f"{file.name}, line {number}"
+            if (
+                not isinstance(value, dict)
+                or not isinstance(value.get("kind"), str)
+                or not isinstance(value.get("payload"), dict)
+            ):
+                found.problems.append(f"{where}: is no entry of a tape; passed over")
+                continue
+            same = sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+            if same in seen and "id" in value:
+                found.problems.append(f"{where}: is there twice; passed over")
+                continue
+            seen.add(same)
+            yield where, value
+
+
+def _key(
+    name: str, records: Sequence[tuple[str, dict[str, Any]]], sessions: Sequence[str]
+) -> str | None:
+    """Return the session's key, as bub called it; None where nothing says it."""
+    stem = name.partition("__")[2] or name
+    if not _HASH.fullmatch(stem):
+        return unquote(stem)
+    candidates = [*sessions, *_OWN_CONSOLE]
+    for _, value in records:
+        text = _content(value["payload"])
+        candidates += [f"{channel}:{chat}" for channel, chat in _CONTEXT.findall(text[:2_000])]
+    return next((one for one in dict.fromkeys(candidates) if _digest(one, len(stem)) == stem), None)
+
+
+def _digest(key: str, length: int) -> str:
+    return md5(key.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()[:length]
+
+
+def _content(payload: dict[str, Any]) -> str:
+    return text_and_files(payload.get("content"))[0]
+
+
+def _conversation(
+    key: str,
+    file: Path,
+    records: Sequence[tuple[str, dict[str, Any]]],
+    found: Found,
+    timezone: tzinfo,
+) -> Conversation:
+    session = session_of(key, BOT)
+    made = Conversation(key, session, file.name)
+    # The oldest tapes say of no entry when it was made.
+    moment = moment_of(file.stat().st_mtime, timezone) or ""
+    prompt = ""
+    unanswered = Unanswered()
+    for where, value in records:
+        moment = moment_of(value.get("date", value.get("timestamp")), timezone) or moment
+        kind, payload = value["kind"], value["payload"]
+        entries = _entries(kind, payload, session, moment, unanswered)
+        if entries is None:
+            found.problems.append(f"{where}: of an unknown kind, {kind[:40]!r}; passed over")
+            continue
+        for entry in entries:
+            if entry.kind == "system":
+                # The same prompt stands before each of its turns.
+                if entry.payload["content"] == prompt:
+                    continue
+                prompt = entry.payload["content"]
+            found.keep(made, entry, where)
+        if entries and entries[0].is_boundary and entries[0].name != SESSION_START:
+            made.settled = len(made.entries)
+    return made
+
+
+def _entries(
+    kind: str, payload: dict[str, Any], session: str, moment: str, unanswered: Unanswered
+) -> list[TapeEntry] | None:
+    """Return an entry in our terms, several where several messages came at once.
+
+    Returns:
+        None for a kind that nobody knows.
+    """
+    if kind == "message":
+        return _messages(payload, session, moment, unanswered)
+    if kind == "system":
+        return [system(_content(payload), ts=moment)]
+    if kind == "anchor":
+        name, state = str(payload.get("name") or "anchor"), payload.get("state")
+        kept = state if isinstance(state, dict) else {}
+        kept = {key: value for key, value in kept.items() if key not in _OUR_STATE}
+        ours = name in NOT_BOUNDARY or name.startswith(PROBLEM)
+        return [anchor(f"bub/{name}" if ours else name, kept, ts=moment)]
+    if kind == "tool_call":
+        calls = payload.get("calls")
+        known = calls if isinstance(calls, list) else []
+        return [call_entry(_content(payload), known, unanswered, ts=moment)]
+    if kind == "tool_result":
+        return _results(payload, moment, unanswered)
+    if kind == "event" and payload.get("name") == "handoff":
+        # It says again what the anchor before it says.
+        return []
+    if kind in ("event", "error"):
+        return [event(f"bub.{kind}", {"bub": payload}, ts=moment)]
+    return None
+
+
+def _results(payload: dict[str, Any], moment: str, unanswered: Unanswered) -> list[TapeEntry]:
+    """Return the results of a call, which stand in the order of its parts."""
+    results = payload.get("results")
+    given = results if isinstance(results, list) else [payload.get("content")]
+    return [result_entry(*unanswered.take(), result, ts=moment) for result in given]
+
+
+def _messages(
+    payload: dict[str, Any], session: str, moment: str, unanswered: Unanswered
+) -> list[TapeEntry]:
+    text, files = text_and_files(payload.get("content"))
+    if payload.get("role") != "user":
+        calls = payload.get("tool_calls")
+        if isinstance(calls, list) and calls:
+            return [call_entry(text, calls, unanswered, ts=moment)]
+        if payload.get("role") == "tool":
+            return [result_entry(*unanswered.take(payload.get("tool_call_id")), text, ts=moment)]
+        if payload.get("role") == "system":
+            return [system(text, ts=moment)]
+        return [message("assistant", text, ts=moment)]
+    plain = _PREFIX.sub("", text)
+    wrapped = [_wrapped(line) for line in plain.split("\n")]
+    if wrapped and all(one is not None for one in wrapped):
+        made = [_heard(one["message"], one, session, moment) for one in wrapped if one]
+    else:
+        made = [_heard(plain, {}, session, moment)]
+    if files:
+        made[-1] = made[-1].with_meta(attachments=[*made[-1].meta.get("attachments", []), *files])
+    return made
+
+
+def _wrapped(line: str) -> dict[str, Any] | None:
+    """Return a platform's message, which bub hands on as JSON; None where it is plain text."""
+    try:
+        value = json.loads(line) if line.startswith("{") else None
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, dict) or not isinstance(value.get("message"), str):
+        return None
+    return value if "sender_id" in value or "message_id" in value else None
+
+
+def _heard(text: str, about: dict[str, Any], session: str, moment: str) -> TapeEntry:
+    private = is_private(session)
+    person = session.partition(":")[2] if private else "unknown"
+    sender = {
+        "id": str(about.get("sender_id") or person),
+        "name": str(about.get("full_name") or about.get("username") or "user"),
+    }
+    # Its times name their zone, or count seconds.
+    sent = moment_of(about.get("date"), UTC) or moment
+    meta: dict[str, Any] = {"ts": moment, "sent": sent, "sender": sender}
+    if private is not None:
+        meta["private"] = private
+    media = about.get("media")
+    if isinstance(media, dict):
+        name = str(media.get("file_name") or about.get("type") or "file")
+        meta["attachments"] = [attachment(name, _kind(about.get("type")))]
+    replied = about.get("reply_to_message")
+    if isinstance(replied, dict) and isinstance(replied.get("message"), str):
+        meta["quote"] = replied["message"]
+    return message("user", text, **meta)
+
+
+def _kind(given: object) -> str:
+    return {"photo": "image", "sticker": "image", "video_note": "video"}.get(str(given), str(given))

@@ -1,0 +1,318 @@
+"""All that is remembered of a session as one zip file that a person can take away.
+
+What the bot itself keeps is not in it: no setting, no token, nobody else's conversation, and nothing
+that everybody reads.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, aclosing, suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, tzinfo
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+
+import anyio
+import anyio.from_thread
+import anyio.to_thread
+
+from bot.core.errors import TapeWriteError
+from bot.core.files import PRIVATE_FILE, private_directory
+from bot.memory.archived import Archived
+from bot.memory.bus.compartments import BUS
+from bot.memory.bus.entries import EPISODE
+from bot.memory.facts.fold import CHAIN, FACTS
+from bot.memory.fold import SCOPE
+from bot.memory.forgetting.tombstones import tombstone
+from bot.memory.snapshot import LONG_TERM, REFERENCE, SHARED
+from bot.memory.spoken import LOOP_STEP
+from bot.tape.codec import encode
+from bot.tape.entries import TapeEntry
+from bot.tape.portions import portions
+from bot.tape.store import TapeStore
+from bot.transfer.bus_files import problems_md
+from bot.transfer.bus_pieces import beliefs_pieces, reference_json, references_pieces
+from bot.transfer.files import replacing
+from bot.transfer.markdown import Transcript
+from bot.transfer.memory_files import history_md
+from bot.transfer.remembering import Remembering, remembering
+
+Pieces = AsyncGenerator[bytes, None]
+
+_README = """\
+What tapebot remembers of {session}, as of {moment}.
+
+MEMORY.md           what it believes, a line each, under what it is about
+HISTORY.md          what happened, as it was summed up, oldest first
+notes/              notes of days, a file a day
+facts.json          every fact, also those that have ended or wait for a decision, with what each rests
+                    on and what it took the place of
+references.md       the values that were set by key, each with its versions and what they rest on
+reference.json      the same as they are now, for programs
+beliefs.md          what was concluded of all this, how sure it is, and what it rests on
+problems.md         what is and was worked on: names, states, summaries, what is noted of each
+decisions.jsonl     every change of these, why it was made, and on whose word; a line each
+conversation.md     all that was said, to be read
+conversation.jsonl  the same with all that was done, for programs; `tapebot import jsonl` reads it
+
+Times are in {timezone}, but in the files for programs, where they are in UTC.
+`tapebot import nanobot FOLDER` reads MEMORY.md, HISTORY.md and the notes where they are unpacked.
+"""
+
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9]+")
+_LONGEST_NAME = 60
+_MARK = 8
+_EARLIEST = (1980, 1, 1, 0, 0, 0)  # of a date in a zip
+_KEPT = 10
+
+
+@dataclass(slots=True)
+class _Counted:
+    """What went into an archive."""
+
+    history: int = 0
+    messages: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryArchives:
+    """Writes archives into one folder.
+
+    Args:
+        store: Holds the tapes; another process may be writing to them.
+        folder: Where archives go; made if it is not there.
+        timezone: Of the times in what people read.
+    """
+
+    store: TapeStore
+    folder: Path
+    timezone: tzinfo
+
+    async def write(self, session: str, key: str, moment: datetime) -> Archived:
+        """Write a session's archive; asked for again under the same key it takes the place of itself.
+
+        Of a session's archives only the newest few are kept.
+
+        Args:
+            session: The session's key.
+            key: What it was asked for by.
+            moment: When; aware.
+
+        Raises:
+            TapeNotFound: There is no such session.
+            TapeWriteError: The storage refused; there is no such file.
+        """
+        path = self.folder / archive_name(session, key, moment.astimezone(self.timezone))
+        try:
+            await anyio.to_thread.run_sync(private_directory, self.folder)
+            made = await write_archive(self.store, session, path, self.timezone, moment)
+            await anyio.to_thread.run_sync(_keep_newest, self.folder, session)
+        except OSError as error:
+            raise TapeWriteError(f"{path.name} could not be written ({error.strerror})") from error
+        return made
+
+
+def archive_name(session: str, key: str, moment: datetime) -> str:
+    """Return a name for an archive that no other has: ``memory-telegram-42-20260306-<marks>.zip``."""
+    readable = _NOT_IN_NAMES.sub("-", session).strip("-")[:_LONGEST_NAME]
+    return f"memory-{readable}-{moment:%Y%m%d}-{_mark(session)}-{_mark(key)}.zip"
+
+
+def _note_name(day: str) -> str:
+    # A tape may come from anywhere: nothing in it may name a file outside of the folder.
+    return f"notes/{_NOT_IN_NAMES.sub('-', day)[:_LONGEST_NAME]}.md"
+
+
+def _mark(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_MARK]
+
+
+def _keep_newest(folder: Path, session: str) -> None:
+    """Remove a session's older archives, also what a kill left of one: nobody may fill the disk."""
+    found: list[tuple[int, Path]] = []
+    for path in folder.glob(f"memory-*-{_mark(session)}-*.zip*"):
+        # An erasure may have been faster.
+        with suppress(FileNotFoundError):
+            found.append((path.stat().st_mtime_ns, path))
+    for _, path in sorted(found)[:-_KEPT]:
+        path.unlink(missing_ok=True)
+
+
+async def write_archive(
+    store: TapeStore, session: str, path: Path, timezone: tzinfo, moment: datetime
+) -> Archived:
+    """Write all that is remembered of a session into a file; costs the memory of a portion of it.
+
+    Args:
+        store: Holds the tapes; it may be one that only reads.
+        session: The session's key.
+        path: The file, which only its owner can read; after a kill it is there whole or as before.
+        timezone: Of the times in what people read.
+        moment: Now; aware.
+
+    Raises:
+        TapeNotFound: There is no such session.
+        OSError: The storage refused; what was at the path is still there.
+    """
+    known = await remembering(store, session)
+    counted = _Counted()
+    local = moment.astimezone(timezone)
+    readme = _README.format(
+        session=session,
+        moment=f"{local:%Y-%m-%d %H:%M}",
+        timezone=getattr(timezone, "key", timezone),
+    )
+    members: list[tuple[str, Pieces]] = [
+        ("README.txt", _text(readme)),
+        ("MEMORY.md", _text(known.memory_md())),
+        ("HISTORY.md", history_pieces(store, session, timezone, counted)),
+        *((_note_name(note.date), _text(f"{note.content.strip()}\n")) for note in known.notes),
+        ("facts.json", _facts(known)),
+        ("references.md", references_pieces(store, known)),
+        ("reference.json", _text(reference_json(known))),
+        ("beliefs.md", beliefs_pieces(store, known, moment, timezone)),
+        ("problems.md", _text(problems_md(known.own.compartments, moment, timezone))),
+        ("decisions.jsonl", _decisions(store, known)),
+        ("conversation.md", _transcript(store, known, timezone)),
+        ("conversation.jsonl", _conversation(store, known)),
+    ]
+    size = await _zipped(path, members, local)
+    return Archived(
+        path, size, len(known.facts.active()), counted.history, len(known.notes), counted.messages
+    )
+
+
+async def history_pieces(
+    store: TapeStore, session: str, timezone: tzinfo, counted: _Counted | None = None
+) -> Pieces:
+    """Yield ``HISTORY.md``: all of the tape's history, oldest first.
+
+    Raises:
+        TapeNotFound: There is no such session.
+    """
+    async with aclosing(portions(store, session)) as parts:
+        async for entries in parts:
+            told = [piece for entry in entries if (piece := history_md(entry, timezone))]
+            if counted is not None:
+                counted.history += len(told)
+                counted.messages += sum(entry.kind == "message" for entry in entries)
+            yield "".join(told).encode("utf-8", "backslashreplace")
+
+
+async def _text(text: str) -> Pieces:
+    yield text.encode("utf-8", "backslashreplace")
+
+
+async def _facts(known: Remembering) -> Pieces:
+    head = {"session": known.session, "home": known.home}
+    yield (json.dumps(head)[:-1] + ', "facts": [').encode()
+    mark = "\n"
+    for fact in list(known.facts.facts.values()):
+        # Of what was erased, nothing but its number is left.
+        if fact.text:
+            chain = [one.id for one in known.facts.chain(fact)]
+            yield (mark + json.dumps(fact.as_json() | {"chain": chain})).encode()
+            mark = ",\n"
+    yield b"\n]}\n"
+
+
+async def _decisions(store: TapeStore, known: Remembering) -> Pieces:
+    if not known.facts.last:
+        return
+    own = known.home == known.session
+    async with aclosing(_said(store, known) if own else portions(store, known.home)) as parts:
+        async for entries in parts:
+            yield b"".join(encode([one]) for one in entries if _is_decision(one))
+
+
+def _is_decision(entry: TapeEntry) -> bool:
+    return entry.kind == "event" and entry.name in (FACTS, BUS)
+
+
+async def _transcript(store: TapeStore, known: Remembering, timezone: tzinfo) -> Pieces:
+    told = Transcript(timezone)
+    yield told.head(await store.get_title(known.session), known.session).encode()
+    async with aclosing(_said(store, known)) as parts:
+        async for entries in parts:
+            yield "".join(map(told.block, entries)).encode()
+
+
+async def _conversation(store: TapeStore, known: Remembering) -> Pieces:
+    async with aclosing(_said(store, known)) as parts:
+        async for entries in parts:
+            yield b"".join(encode([entry]) for entry in entries)
+
+
+async def _said(store: TapeStore, known: Remembering) -> AsyncGenerator[list[TapeEntry], None]:
+    """Yield the session's tape, in portions, without what other scopes have put on it."""
+    home = known.home
+    async with aclosing(portions(store, known.session)) as parts:
+        async for entries in parts:
+            kept: list[TapeEntry] = []
+            for entry in entries:
+                if entry.kind == "event" and entry.name == SCOPE:
+                    home = str(entry.data.get("home") or known.session)
+                kept.append(_own(entry, foreign=home != known.home))
+            yield kept
+
+
+def _own(entry: TapeEntry, *, foreign: bool) -> TapeEntry:
+    """Return an entry without what everybody reads or other files hold, or is not believed here any more.
+
+    Args:
+        entry: Of the session's tape.
+        foreign: It is of a time when the session had the memory of another scope: of the person who
+            was alone there before it became a group.
+    """
+    if entry.kind == "event":
+        data = dict(entry.data)
+        if entry.name in (SHARED, REFERENCE) or (foreign and entry.name == LONG_TERM):
+            data["content"] = ""
+        elif foreign and entry.name in CHAIN:
+            data = {key: value for key, value in data.items() if key not in ("working", "state")}
+        elif foreign and entry.name == EPISODE:
+            data["content"] = {}
+        elif foreign and entry.name == LOOP_STEP:
+            data.pop("extra", None)
+        return replace(entry, payload={**entry.payload, "data": data})
+    if foreign and entry.kind in ("tool_call", "tool_result"):
+        return tombstone(entry)
+    return entry
+
+
+async def _zipped(path: Path, members: Sequence[tuple[str, Pieces]], moment: datetime) -> int:
+    """Write the members into a zip file, in a thread; return its bytes."""
+    async with AsyncExitStack() as opened:
+        for _, pieces in members:
+            await opened.enter_async_context(aclosing(pieces))
+        # Waiting for pieces, it must not hold a thread that the store needs to read them.
+        own = anyio.CapacityLimiter(1)
+        return await anyio.to_thread.run_sync(partial(_write, path, members, moment), limiter=own)
+
+
+def _write(path: Path, members: Sequence[tuple[str, Pieces]], moment: datetime) -> int:
+    with replacing(path) as file:
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, pieces in members:
+                info = zipfile.ZipInfo(name, max(moment.timetuple()[:6], _EARLIEST))
+                info.compress_type = zipfile.ZIP_DEFLATED
+                info.external_attr = PRIVATE_FILE << 16
+                with archive.open(info, "w", force_zip64=True) as member:
+                    while (piece := _pulled(pieces)) is not None:
+                        member.write(piece)
+        return file.tell()
+
+
+def _pulled(pieces: Pieces) -> bytes | None:
+    # A cancellation that comes while nothing is waited for is seen here alone.
+    anyio.from_thread.check_cancelled()
+    return anyio.from_thread.run(_next, pieces)
+
+
+async def _next(pieces: Pieces) -> bytes | None:
+    return await anext(pieces, None)

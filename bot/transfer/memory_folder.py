@@ -1,0 +1,414 @@
+"""``MEMORY.md`` and ``HISTORY.md`` of every conversation, kept current in a folder: to read and to search.
+
+Rule 1: the tapes are the memory. These files are made from them, overwritten, and never read.
+Rule 2: a conversation's folder holds what is believed there, and nothing of another scope.
+Rule 3: before words are erased from a tape, the files made from it are removed; they are written again
+    once nothing is being erased. So no file holds what was erased, whenever the program is killed.
+Rule 4: a file that cannot be written disturbs nothing else. It is tried again at the next change.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import AsyncGenerator, Collection
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from dataclasses import asdict, dataclass
+from datetime import tzinfo
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import anyio
+import anyio.to_thread
+from filelock import FileLock, Timeout
+
+from bot.core.clock import Clock
+from bot.core.errors import TapebotError, TapeNotFound, TapeWriteError
+from bot.core.files import (
+    PRIVATE_FILE,
+    private_directory,
+    reason,
+    replace_file,
+    sync_directory,
+)
+from bot.memory.facts.fold import FACTS, FactFold, folded
+from bot.memory.fold import SCOPE, SessionFold
+from bot.memory.load import load_fold
+from bot.memory.longterm import home_of
+from bot.memory.people import PEOPLE
+from bot.memory.scope import last_facts
+from bot.memory.scopes import WORKSPACE, Scopes, is_scope
+from bot.memory.snapshot import HISTORY, LONG_TERM
+from bot.memory.window import WindowFold
+from bot.tape.entries import TapeEntry
+from bot.tape.portions import portions
+from bot.tape.service import TapeService
+from bot.tape.store import TapeStore
+from bot.transfer.memory_archive import history_pieces
+from bot.transfer.memory_files import NOTICE, memory_md
+
+logger = logging.getLogger(__name__)
+
+MEMORY_FILE, HISTORY_FILE = "MEMORY.md", "HISTORY.md"
+
+_STATE = ".tapebot.json"
+_LOCK = ".tapebot.lock"
+_FORM = 1
+_LONGEST_NAME = 150
+_NO_VIEW = 1
+
+_LINGER = 0.5
+"""Seconds in which more changes come together."""
+
+_LOCK_PAUSE = 0.05
+"""Seconds between two looks at a folder that another process writes to."""
+
+
+def folder_name(session: str) -> str:
+    """Return a folder's name for a session: readable, no path, and no two sessions share one.
+
+    That also holds where the file system takes capital and small letters for the same.
+    """
+    name = quote(session, safe="", errors="surrogatepass")
+    if name.startswith("."):
+        name = f"%2E{name[1:]}"
+    if len(name) > _LONGEST_NAME or session != session.lower() or "~" in session:
+        digest = sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        name = f"{name[:_LONGEST_NAME]}~{digest}"
+    return name
+
+
+def changes_files(entry: TapeEntry) -> bool:
+    """Say whether an entry of a tape may change the files that are made from it."""
+    if entry.kind == "event":
+        return entry.name in (FACTS, HISTORY, SCOPE, LONG_TERM)
+    return entry.is_reset
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What the files of one conversation were made from.
+
+    Attributes:
+        session: Its key.
+        home: The tape that its facts are on.
+        versions: Of the tapes that the files depend on.
+        files: Size and time of change of each file, to notice that it was changed or removed.
+        timezone: Of the dates in them.
+        form: Of the files.
+    """
+
+    session: str
+    home: str
+    versions: dict[str, int]
+    files: dict[str, list[int]]
+    timezone: str
+    form: int = _FORM
+
+
+class MemoryFolder:
+    """Keeps the files current, in the background.
+
+    Args:
+        folder: Where they go; made if it is not there. Several processes may share it.
+        store: Holds the tapes.
+        scopes: Whose memory there is.
+        timezone: Of the dates in ``HISTORY.md``.
+        clock: Times the waits.
+    """
+
+    def __init__(
+        self, folder: Path, store: TapeStore, scopes: Scopes, timezone: tzinfo, clock: Clock
+    ) -> None:
+        self._folder = folder
+        self._store = store
+        self._scopes = scopes
+        self._timezone = timezone
+        self._clock = clock
+        self._lock = FileLock(folder / _LOCK, mode=PRIVATE_FILE, thread_local=False)
+        self._alone_here = anyio.Lock()
+        self._passing = anyio.Lock()
+        self._wake = anyio.Event()
+        self._waiting: dict[str, None] = {}
+        self._homes: dict[str, str] = {}
+        self._listed = False
+        self._failing = False
+
+    # What changes.
+
+    def see(self, tape: str, entry: TapeEntry) -> None:
+        """Take note of an entry that was appended to a tape; costs nothing."""
+        if changes_files(entry):
+            self.note(tape)
+
+    def note(self, tape: str) -> None:
+        """Take note that the files made from a tape may be out of date; costs nothing."""
+        if is_scope(tape) and tape != WORKSPACE:
+            found = [session for session, home in self._homes.items() if home == tape]
+            self._waiting.update(dict.fromkeys(found))
+        else:
+            self._waiting[tape] = None
+        self._wake.set()
+
+    @asynccontextmanager
+    async def erasing(self, tapes: Collection[str]) -> AsyncGenerator[None, None]:
+        """Remove the files that are made from these tapes, and write none until the end.
+
+        Raises:
+            TapeWriteError: They could not be removed; nothing is to be erased then.
+        """
+        async with AsyncExitStack() as held:
+            try:
+                await held.enter_async_context(self._alone())
+                removed = await anyio.to_thread.run_sync(self._remove_of, frozenset(tapes))
+            except OSError as error:
+                logger.warning("the memory files in %s cannot be removed: %s", self._folder, error)
+                raise TapeWriteError(
+                    "nothing was erased: the files made from this memory cannot be removed "
+                    f"({reason(error)}); see to that, then ask again"
+                ) from error
+            try:
+                yield
+            finally:
+                self._waiting.update(dict.fromkeys(removed))
+                for tape in tapes:
+                    self.note(tape)
+
+    async def erased_elsewhere(self, tape: str) -> None:
+        """Write anew what is made from a tape of which another process erased something.
+
+        Raises:
+            TapeWriteError: The files could not be removed.
+        """
+        async with self.erasing([tape]):
+            pass
+
+    # The background.
+
+    async def run(self) -> None:
+        """Bring all files up to date, and keep them so until cancelled."""
+        while True:
+            self._wake = anyio.Event()
+            await self.flush()
+            await self._wake.wait()
+            await self._clock.sleep(_LINGER)
+
+    async def flush(self) -> None:
+        """Write what waits now; what fails waits for the next change."""
+        async with self._passing:
+            failed: dict[str, OSError] = {}
+            try:
+                await self._list()
+            except OSError as error:
+                failed[""] = error
+            except TapebotError as error:
+                logger.warning("the conversations cannot be listed: %s", error)
+            while self._waiting:
+                session = next(iter(self._waiting))
+                del self._waiting[session]
+                if session in failed:
+                    break
+                try:
+                    await self._update(session)
+                except OSError as error:
+                    failed[session] = error
+                except TapebotError as error:
+                    logger.warning("the memory files of %s are not current: %s", session, error)
+                except BaseException:
+                    self._waiting[session] = None
+                    raise
+            failing = bool(failed)
+            if failing and not self._failing:
+                first = next(iter(failed.values()))
+                logger.warning(
+                    "the memory files in %s cannot be written (%s); that is tried again at the next change",
+                    self._folder,
+                    reason(first),
+                )
+            elif self._failing and not failing:
+                logger.info("the memory files in %s are written again", self._folder)
+            self._failing = failing
+            self._waiting.update(dict.fromkeys(one for one in failed if one))
+
+    async def _list(self) -> None:
+        """Look at all conversations once, and remove the files of those that are no more."""
+        if self._listed:
+            return
+        tapes = [
+            one for one in await self._store.list_tapes() if one == WORKSPACE or not is_scope(one)
+        ]
+        known = {folder_name(one) for one in tapes}
+        if await anyio.to_thread.run_sync(self._folder.is_dir):
+            async with self._alone():
+                await anyio.to_thread.run_sync(self._remove_unknown, known)
+        self._waiting.update(dict.fromkeys(tapes))
+        self._listed = True
+
+    @asynccontextmanager
+    async def _alone(self) -> AsyncGenerator[None, None]:
+        """Keep everybody else from writing to the folder, other processes too.
+
+        Raises:
+            OSError: The folder cannot be used.
+        """
+        async with self._alone_here:
+            while True:
+                try:
+                    await anyio.to_thread.run_sync(self._acquire)
+                except Timeout:
+                    await anyio.sleep(_LOCK_PAUSE)
+                else:
+                    break
+            try:
+                yield
+            finally:
+                self._lock.release()
+
+    def _acquire(self) -> None:
+        private_directory(self._folder)
+        self._lock.acquire(timeout=0)
+
+    # One conversation.
+
+    async def _update(self, session: str) -> None:
+        """Bring the files of one conversation up to date.
+
+        Raises:
+            OSError: The folder refused.
+            TapebotError: The tapes cannot be read.
+        """
+        async with self._alone():
+            into = self._folder / folder_name(session)
+            state = await anyio.to_thread.run_sync(self._read_state, into)
+            try:
+                version = await self._store.version(session)
+            except TapeNotFound:
+                self._homes.pop(session, None)
+                await anyio.to_thread.run_sync(_remove, into)
+                return
+            if state is not None and state.versions == await self._versions(session, state.home):
+                self._homes[session] = state.home
+                return
+            known = state.versions.get(session, version + 1) if state is not None else version + 1
+            tape, fold = TapeService(self._store, session), SessionFold(WindowFold(1, 1))
+            if session != WORKSPACE:
+                fold = await load_fold(tape, max_messages=_NO_VIEW, max_tokens=_NO_VIEW)
+            home = self._homes[session] = await home_of(tape, fold.home, self._scopes)
+            # Before what they count is read: a change that comes meanwhile is seen the next time.
+            versions = await self._versions(session, home) | {session: version}
+            facts = await self._facts(home)
+            # What a zone holds that was written for another scope is not this one's.
+            own = home == (fold.home or session) and not facts.last
+            texts = {
+                MEMORY_FILE: memory_md(facts.active(), fold.zone.snapshot.long_term if own else "")
+            }
+            if await self._has_history(session, known, version):
+                parts = history_pieces(self._store, session, self._timezone)
+                async with aclosing(parts):
+                    texts[HISTORY_FILE] = b"".join([part async for part in parts]).decode()
+            if HISTORY_FILE in texts and not any(texts.values()):
+                await anyio.to_thread.run_sync(_remove, into)
+                return
+            fresh = _State(session, home, versions, {}, str(self._timezone))
+            await anyio.to_thread.run_sync(_write, into, texts, fresh)
+
+    async def _facts(self, home: str) -> FactFold:
+        try:
+            return folded(await last_facts(TapeService(self._store, home)))
+        except TapeNotFound:
+            return FactFold()
+
+    async def _versions(self, session: str, home: str) -> dict[str, int]:
+        found = {}
+        for tape in (session, home, PEOPLE):
+            try:
+                found[tape] = await self._store.version(tape)
+            except TapeNotFound:
+                found[tape] = 0
+        return found
+
+    async def _has_history(self, session: str, known: int, version: int) -> bool:
+        """Say whether history was written, or dropped, since a version of a tape."""
+        if known > version:
+            return True
+        async with aclosing(portions(self._store, session, known + 1, version)) as parts:
+            async for entries in parts:
+                if any(one.is_reset or one.name == HISTORY for one in entries):
+                    return True
+        return False
+
+    def _read_state(self, into: Path) -> _State | None:
+        """Return what the files were made from; None where they are not as they were written."""
+        state = _state_in(into)
+        if state is None or (state.form, state.timezone) != (_FORM, str(self._timezone)):
+            return None
+        return state if state.files == _stamps(into) else None
+
+    # Removing.
+
+    def _remove_of(self, tapes: frozenset[str]) -> list[str]:
+        """Remove what is made from these tapes; return the conversations, as far as they are known."""
+        removed = []
+        for into in self._made():
+            state = _state_in(into)
+            # A kill may have come between the files and their state.
+            if state is None or not tapes.isdisjoint((state.session, state.home)):
+                _remove(into)
+                removed += [state.session] if state is not None else []
+        for tape in tapes:
+            _remove(self._folder / folder_name(tape))
+        return removed
+
+    def _remove_unknown(self, known: Collection[str]) -> None:
+        for into in self._made():
+            if into.name not in known:
+                _remove(into)
+
+    def _made(self) -> list[Path]:
+        """Return the folders that were made here; others may lie beside them."""
+        return sorted(one.parent for one in self._folder.glob(f"*/{_STATE}*"))
+
+
+def _state_in(into: Path) -> _State | None:
+    """Return what is noted in a folder; None where it is not whole, or of another folder."""
+    try:
+        state = _State(**json.loads((into / _STATE).read_bytes()))
+        return state if folder_name(state.session) == into.name and dict(state.versions) else None
+    except (OSError, ValueError, TypeError, AttributeError):
+        return None
+
+
+def _stamps(into: Path) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for name in (MEMORY_FILE, HISTORY_FILE):
+        try:
+            stat = (into / name).lstat()
+        except OSError:
+            continue
+        found[name] = [stat.st_size, stat.st_mtime_ns]
+    return found
+
+
+def _write(into: Path, texts: dict[str, str], state: _State) -> None:
+    private_directory(into)
+    if not (into / _STATE).exists():
+        # From here on the folder counts as made here, whatever comes between.
+        replace_file(into / _STATE, b"{}")
+    for name, text in texts.items():
+        replace_file(into / name, f"{NOTICE}\n\n{text}".encode("utf-8", "backslashreplace"))
+    made: dict[str, Any] = {**asdict(state), "files": _stamps(into)}
+    replace_file(into / _STATE, json.dumps(made).encode())
+
+
+def _remove(into: Path) -> None:
+    """Remove what was written into a folder, the state last, and the folder if nothing else is in it."""
+    if not into.is_dir():
+        return
+    for name in (MEMORY_FILE, HISTORY_FILE, _STATE):
+        for path in (into / f"{name}.new", into / name):
+            path.unlink(missing_ok=True)
+    sync_directory(into)
+    if not any(into.iterdir()):
+        into.rmdir()
